@@ -1,0 +1,1 @@
+"""Alignment heads fitted on training cases."""

@@ -1,0 +1,1 @@
+"""Encoders: the table of models, their contract, and one adapter a family."""
