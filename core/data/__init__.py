@@ -1,0 +1,1 @@
+"""Data sets as they are on disk, turned into collections and pools; one adapter a source."""
