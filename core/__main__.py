@@ -1,0 +1,298 @@
+"""The command line: ``python -m core COMMAND``. Results on stdout, progress and warnings on stderr.
+
+With ``--json`` stdout holds one JSON value and nothing else. Exit codes: 0 done, 1 faults or an error in what was
+asked, 2 no data set.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from tqdm import tqdm
+
+from core.records import QueryError
+from core.settings import Settings
+from core.store.workspace import WorkspaceError, open_workspace
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+prepare_app = typer.Typer(no_args_is_help=True, help="Convert a source into the benchmark's layout.")
+app.add_typer(prepare_app, name="prepare")
+
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="Folder of a data set in M3Retrieve or BEIR layout.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+Qrels = Annotated[str, typer.Option(help="Judgement file: qrels/NAME.tsv.", metavar="NAME")]
+Task = Annotated[str, typer.Option(help="Task of the pool to search.")]
+
+
+class _Bar:
+    """A progress callback that draws one tqdm bar per step on stderr."""
+
+    def __init__(self) -> None:
+        self._bar: tqdm | None = None
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if self._bar is None or self._bar.desc != f"{what}: ":
+            self.close()
+            self._bar = tqdm(total=total or None, desc=what, file=sys.stderr, mininterval=0.5, delay=0.5, leave=False)
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _fail(message: object, code: int = 1) -> NoReturn:
+    typer.echo(f"Error: {message}", err=True)
+    raise typer.Exit(code)
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def _open(data: Path, qrels: str, bar: _Bar):
+    from core.data.dataset import open_dataset
+    from core.data.layouts import DataError
+
+    try:
+        workspace = open_workspace(Settings.from_environment().workspace)
+        if workspace.note:
+            typer.echo(workspace.note, err=True)
+        return open_dataset(data, workspace, qrels, bar), workspace
+    except DataError as error:
+        _fail(error, 2)
+    except (WorkspaceError, ValueError, OSError) as error:
+        _fail(error)
+
+
+@app.command()
+def check(data: Data, as_json: AsJson = False, qrels: Qrels = "test") -> None:
+    """Look at every line and picture of a data set; exit 1 if there is a fault."""
+    from core.data.health import check as check_dataset
+
+    bar = _Bar()
+    dataset, _ = _open(data, qrels, bar)
+    report = check_dataset(dataset, bar)
+    bar.close()
+    if as_json:
+        _print_json(report.as_dict())
+    else:
+        _print_report(dataset, report)
+    raise typer.Exit(1 if report.faults else 0)
+
+
+def _print_report(dataset: Any, report: Any) -> None:
+    typer.echo(f"{dataset.name}: {dataset.root}\nlicence: {dataset.licence}\ndata_id: {dataset.data_id}\n")
+    width = max(len(row["collection"]) for row in report.collections)
+    typer.echo(
+        f"{'collection':{width}}  queries  documents  judged  judgements      pictures  templates  repeated captions"
+    )
+    for row in report.collections:
+        template, repeated = row["template_texts"], row["repeated_captions"]
+        typer.echo(
+            f"{row['collection']:{width}}  {row['queries']:7}  {row['documents']:9}  {row['judgements']:6}  "
+            f"{row['judgement_type']:14}  {row['pictures']['distinct']:8}  "
+            f"{template['lines']:4} ({template['distinct']})  "
+            f"{repeated['lines']:6} lines, {repeated['distinct']} captions"
+        )
+    template, repeated = report.totals["template_texts"], report.totals["repeated_captions"]
+    typer.echo(
+        f"\nIn all: {report.totals['queries']} queries, {report.totals['documents']} documents, "
+        f"{report.totals['pictures']} distinct pictures that open; {template['lines']} lines of template text "
+        f"({template['distinct']} distinct pictures or ids); {repeated['lines']} query lines with a repeated caption "
+        f"({repeated['distinct']} distinct captions)."
+    )
+    for title, findings in (("Faults", report.faults), ("Notes", report.notes)):
+        typer.echo(f"\n{title}: {len(findings) or 'none'}")
+        shown: Counter[str] = Counter()
+        for kind, number in Counter(f.kind for f in findings).most_common():
+            typer.echo(f"  {kind}: {number}")
+            for f in findings:
+                if f.kind == kind and (title == "Faults" or shown[kind] < 3):
+                    shown[kind] += 1
+                    typer.echo(f"    {f.file}:{f.line}  {f.id}  {f.detail}")
+    if report.notes:
+        typer.echo("\nOf each kind of note three are shown; --json lists all.")
+
+
+@prepare_app.command()
+def medpix(
+    src: Annotated[Path, typer.Argument(metavar="SRC", help="Folder with Case_topic.json, Descriptions.json, images.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to make.")],
+    as_json: AsJson = False,
+) -> None:
+    """Convert MedPix 2.0 into 4 tasks × 5 domains."""
+    from core.data.medpix import PrepareError, prepare
+
+    bar = _Bar()
+    try:
+        counts = prepare(src, out, bar)
+    except (PrepareError, OSError) as error:
+        _fail(error)
+    finally:
+        bar.close()
+    if as_json:
+        _print_json(counts)
+    else:
+        typer.echo(f"Wrote {out}. Look at it with: python -m core check {out}")
+
+
+@app.command()
+def demo(out: Annotated[Path, typer.Option(help="Folder to write the library to.")], as_json: AsJson = False) -> None:
+    """Draw the embedded demo library again (deterministic)."""
+    from core.demo import generate
+
+    counts = generate(out)
+    if as_json:
+        _print_json(counts)
+    else:
+        typer.echo(f"Wrote {out}: {json.dumps(counts)}")
+
+
+@app.command()
+def index(
+    data: Data,
+    task: Annotated[str, typer.Option(help="One task only.")] = "",
+    model: Annotated[str, typer.Option(help="Encoder.")] = "medlite",
+    as_json: AsJson = False,
+    qrels: Qrels = "test",
+) -> None:
+    """Build the vectors and indexes that are missing; print each pool's size and HNSW recall."""
+    from core.data.layouts import DataError
+    from core.search.searcher import Searcher
+
+    bar = _Bar()
+    dataset, workspace = _open(data, qrels, bar)
+    pipeline = _pipeline(model, workspace)
+    rows = []
+    try:
+        for name in [task] if task else dataset.tasks:
+            searcher = Searcher(dataset, name, pipeline, bar)
+            bar.close()
+            facts = searcher.index.facts
+            row = {"task": name, "kind": "hnsw" if searcher.index.hnsw else "exact", "model": model}
+            row |= {k: facts[k] for k in ("documents", "distinct", "left_out", "truncated", "centres")}
+            row |= {"recall_at_10": searcher.recall_at_10, "recall_queries": searcher.recall_queries}
+            rows.append(row | {"note": searcher.index.hnsw_problem})
+            if not as_json:
+                recall = "" if row["recall_at_10"] is None else f"recall@10 {row['recall_at_10']:.3f} against exact, "
+                recall += f"n = {row['recall_queries']} queries" if recall else row["note"]
+                typer.echo(
+                    f"{name}: {row['documents']} documents, {row['distinct']} distinct vectors, "
+                    f"{row['left_out']} left out, {row['truncated']} texts cut; {row['kind']}, {recall}"
+                )
+    except DataError as error:
+        _fail(error)
+    finally:
+        bar.close()
+    if as_json:
+        _print_json(rows)
+
+
+def _pipeline(model: str, workspace: Any) -> Any:
+    from core.embed.pipeline import Pipeline
+    from core.models import specs
+    from core.models.base import ModelUnavailable
+
+    try:
+        return Pipeline(specs.load(model), workspace)
+    except (ModelUnavailable, ValueError, KeyError) as error:
+        _fail(error.args[0] if error.args else error)
+
+
+@app.command()
+def search(
+    data: Data,
+    task: Task,
+    text: Annotated[str, typer.Option(help="Words.")] = "",
+    image: Annotated[Path | None, typer.Option(help="Picture file.")] = None,
+    query: Annotated[str, typer.Option(help="A query of the data set, COLLECTION/ID; its judgements mark hits.")] = "",
+    weight: Annotated[float | None, typer.Option(help="Weight of the picture, 0 … 1.")] = None,
+    k: Annotated[int, typer.Option("--k", "-k", help="Number of hits.")] = 10,
+    domain: Annotated[list[str] | None, typer.Option(help="Only this domain; may be repeated.")] = None,
+    specialty: Annotated[list[str] | None, typer.Option(help="Only this specialty; may be repeated.")] = None,
+    modality: Annotated[list[str] | None, typer.Option(help="Only this modality; may be repeated.")] = None,
+    model: Annotated[str, typer.Option(help="Encoder.")] = "medlite",
+    exact: Annotated[bool, typer.Option("--exact", help="Search exactly, not by HNSW.")] = False,
+    as_json: AsJson = False,
+    qrels: Qrels = "test",
+) -> None:
+    """Search a pool with a picture, words, or both."""
+    from core.data.layouts import DataError
+    from core.media.picture import PictureError, open_picture
+    from core.search.searcher import Asked, Searcher
+
+    bar = _Bar()
+    dataset, workspace = _open(data, qrels, bar)
+    filters = {"domain": domain or [], "specialty": specialty or [], "modality": modality or []}
+    try:
+        own = _own_query(dataset, task, query) if query else None
+        images = [open_picture(image.read_bytes()).image] if image else []
+        if own is not None:
+            text = text or own.text
+            collection = dataset.collections[own.collection]
+            images = images or [open_picture(collection.picture(r)).image for r in own.images]
+        asked = Asked(text, images, weight, k, filters, exact, own)
+        if not text.strip() and not images:
+            raise QueryError("Give --text, --image, or both.")
+        searcher = Searcher(dataset, task, _pipeline(model, workspace), bar)
+        result = searcher.search(asked, bar)
+    except (DataError, PictureError, QueryError, OSError) as error:
+        bar.close()
+        _fail(error)
+    bar.close()
+    if as_json:
+        about = {"task": task, "text": text, "image": str(image) if image else None, "query": query or None}
+        about |= {"weight": result.weight, "k": k, "filters": {f: v for f, v in filters.items() if v}}
+        _print_json(
+            {
+                "query": about | {"model": result.model, "data_id": dataset.data_id, "searched": result.searched},
+                "index": {"kind": result.index_kind, "recall_at_10": result.recall_at_10},
+                "hits": [{n: v for n, v in dataclasses.asdict(h).items() if n != "copies"} for h in result.hits],
+                "notes": list(result.notes),
+            }
+        )
+        return
+    _print_result(searcher, result, own is not None)
+
+
+def _own_query(dataset: Any, task: str, name: str) -> Any:
+    for collection in dataset.pool(task).collections:
+        if name.startswith(f"{collection.key}/"):
+            position = collection.queries.find(name.removeprefix(f"{collection.key}/"))
+            if position is not None:
+                return collection.query_at(position)
+    raise QueryError(f"no query {name!r} in {task}; write COLLECTION/ID, for example {task}/Head/ID.")
+
+
+def _print_result(searcher: Any, result: Any, judged: bool) -> None:
+    from core.search.views import judgement
+
+    recall = "" if result.recall_at_10 is None else f" (recall@10 {result.recall_at_10:.3f})"
+    typer.echo(
+        f"{result.searched} documents of {searcher.task} searched with {result.model}, {result.index_kind}{recall}, "
+        f"picture weight {result.weight:.2f}, {result.seconds * 1000:.0f} ms"
+    )
+    for note in result.notes:
+        typer.echo(note)
+    typer.echo("rank   score  picture   words  judgement     document")
+    for hit in result.hits:
+        collection = searcher.pool.collection(hit.collection)
+        doc = collection.doc(hit.doc_id)
+        mark = judgement(hit.relevance, collection.positives_only).replace("-", " ") if judged else ""
+        words = " ".join(doc.full_text.split())[:80]
+        typer.echo(
+            f"{hit.rank:4}  {hit.score:6.3f}  {hit.image_share:7.3f}  {hit.text_share:6.3f}  {mark:12}  "
+            f"{hit.collection}/{hit.doc_id}  {words}"
+        )
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m core")

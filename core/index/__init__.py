@@ -1,0 +1,1 @@
+"""Exact and HNSW search over the vectors of a pool, behind one protocol."""

@@ -1,0 +1,1 @@
+"""From a picture and words to ranked documents with their shares."""

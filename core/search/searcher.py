@@ -1,0 +1,252 @@
+"""Search one pool with a picture and words: exact or HNSW, filtered, with shares and judgements."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+import numpy as np
+from PIL import Image
+
+from core.data.dataset import DataSet, silent
+from core.embed.centring import SEED, Centre, centre_of, centred
+from core.embed.pipeline import Pipeline, Progress, text_key
+from core.index.exact import best
+from core.index.hnsw import EF
+from core.index.pool_index import LEFT_OUT, pool_index, recall_at
+from core.records import Hit, Query, QueryError, SearchResult
+from core.search.compose import ComposedQuery, compose
+from core.store.atomic import write_bytes
+
+RECALL_QUERIES = 100
+"""Queries of the data set on which HNSW's recall is measured."""
+
+SMALL_SUBSET = 50_000
+"""A filter that leaves at most this many vectors is searched exactly; so is what HNSW could not fill."""
+
+MAX_K = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to search for. ``query`` is a query of the data set: its judgements mark the hits."""
+
+    text: str = ""
+    images: Sequence[Image.Image] = ()
+    weight: float | None = None
+    k: int = 10
+    filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    exact: bool = False
+    query: Query | None = None
+
+
+class Searcher:
+    """One pool, one encoder. Opening builds what is missing; searching needs no disk but the hit documents."""
+
+    def __init__(self, dataset: DataSet, task: str, pipeline: Pipeline, progress: Progress = silent) -> None:
+        self.dataset, self.task, self.pipeline = dataset, task, pipeline
+        self.encoder = pipeline.encoder
+        self._centres: dict[str, Centre] = {}
+        self.index = pool_index(dataset, task, pipeline, progress)
+        self.pool = self.index.pool
+        self._rows_of_group = _Members(self.index.group_of_row, len(self.index.vector_of_group))
+        self._groups_of_vector = _Members(self.index.vector_of_group, len(self.index.exact.vectors))
+        self.recall_at_10, self.recall_queries = self._recall(progress) if self.index.hnsw else (None, 0)
+
+    def _centre(self, side: str, progress: Progress) -> Centre:
+        if side not in self._centres:
+            self._centres[side] = centre_of(self.dataset, side, self.pipeline, progress)
+        return self._centres[side]
+
+    @property
+    def default_weight(self) -> float:
+        """The encoder's default weight of the picture for documents of this kind."""
+        return self.encoder.default_weight(self.pool.target)
+
+    def compose(self, asked: Asked, progress: Progress = silent) -> tuple[ComposedQuery, list[str]]:
+        """Encode and centre the sides of a query; the notes say what was cut or left out."""
+        notes: list[str] = []
+        image = text = None
+        words = asked.text.strip()
+        if asked.images:
+            vector = self.encoder.encode_images(list(asked.images))["single"].mean(axis=0)
+            image = centred(vector, self._centre("image", progress))
+        if words:
+            out = self.encoder.encode_texts([words])
+            if out["truncated"][0]:
+                notes.append(f"The words are longer than {self.encoder.name} reads; their end was left out.")
+            text = centred(out["single"][0], self._centre("text", progress))
+        weight = self.default_weight if asked.weight is None else asked.weight
+        return compose(image, text, weight), notes
+
+    def search(self, asked: Asked, progress: Progress = silent) -> SearchResult:
+        """Rank the pool. Fewer than k hits come back only when fewer documents pass the filters.
+
+        Raises QueryError for an empty query, a weight outside 0…1, k outside 1…1000, or an unknown filter.
+        """
+        if not 1 <= asked.k <= MAX_K:
+            raise QueryError(f"k is {asked.k}; it must lie between 1 and {MAX_K}.")
+        started = time.perf_counter()
+        mask = self.pool.mask(asked.filters)
+        query, notes = self.compose(asked, progress)
+        left_out = self._own_rows(asked.query)
+        allowed = self._allowed(mask)
+        found, kind = self._candidates(query, asked.k + len(left_out), allowed, asked.exact)
+        shares = self.index.exact.scores(query.sides, found)
+        hits = self._hits(found, shares, mask, left_out, asked)
+        searchable = self.index.group_of_row != LEFT_OUT
+        return SearchResult(
+            hits=tuple(hits),
+            weight=query.weight,
+            index_kind=kind,
+            recall_at_10=self.recall_at_10 if kind == "hnsw" else None,
+            searched=int(np.sum(searchable if mask is None else searchable & mask)),
+            model=self.encoder.name,
+            seconds=time.perf_counter() - started,
+            notes=tuple(notes),
+        )
+
+    def _own_rows(self, query: Query | None) -> set[int]:
+        """Rows that are the query itself, where the data set says a document never answers its own id."""
+        if query is None or not self.dataset.ignore_identical_ids:
+            return set()
+        row = self.pool.row_of(query.collection, query.id)
+        return set() if row is None else {row}
+
+    def _allowed(self, mask: np.ndarray | None) -> np.ndarray | None:
+        """Vector rows with at least one permitted document, sorted, or None for all."""
+        if mask is None:
+            return None
+        groups = np.unique(self.index.group_of_row[mask])
+        return np.unique(self.index.vector_of_group[groups[groups != LEFT_OUT]]).astype(np.int64)
+
+    def _candidates(
+        self, query: ComposedQuery, k: int, allowed: np.ndarray | None, exact: bool
+    ) -> tuple[np.ndarray, str]:
+        """Vector rows that hold at least the k best permitted ones, and the index that found them."""
+        n = len(self.index.exact.vectors)
+        if allowed is not None and len(allowed) == n:
+            allowed = None
+        graph = None if exact else self.index.hnsw
+        if graph is not None and allowed is None and k <= EF:
+            return graph.candidates(query.mixed, k), "hnsw"
+        if graph is not None and allowed is not None and len(allowed) > SMALL_SUBSET:
+            wide = min(EF, int(np.ceil(2 * k * n / len(allowed))))
+            found = graph.candidates(query.mixed, wide)
+            found = found[np.isin(found, allowed)]
+            if len(found) >= k:
+                return found, "hnsw"
+        rows = np.arange(n) if allowed is None else allowed
+        scores = self.index.exact.scores(query.sides, None if allowed is None else allowed)
+        return rows[best(scores[:, 0] + scores[:, 1], k)], "exact"
+
+    def _hits(
+        self, vectors: np.ndarray, shares: np.ndarray, mask: np.ndarray | None, left_out: set[int], asked: Asked
+    ) -> list[Hit]:
+        judged = self._judgements(asked.query)
+        places = []
+        for vector, (image_share, text_share) in zip(vectors, shares, strict=True):
+            for group in self._groups_of_vector[vector]:
+                rows = [r for r in self._rows_of_group[group] if r not in left_out]
+                shown = [r for r in rows if mask is None or mask[r]]
+                if shown:
+                    score = float(np.float32(image_share + text_share))
+                    name = self._trec_id(shown[0])
+                    places.append((score, name, shown[0], rows, float(image_share), float(text_share)))
+        # trec_eval's order: score descending, then id descending.
+        places.sort(key=lambda p: (p[0], p[1]), reverse=True)
+        hits = []
+        for rank, (score, _, row, rows, image_share, text_share) in enumerate(places[: asked.k], 1):
+            doc = self.pool.doc(row)
+            copies = tuple((d.collection, d.id) for d in (self.pool.doc(r) for r in rows if r != row))
+            grades = [judged.get(key) for key in ((doc.collection, doc.id), *copies)]
+            grade = max((g for g in grades if g is not None), default=None)
+            hits.append(
+                Hit(rank, doc.collection, doc.id, score, image_share, text_share, grade, dict(doc.meta), copies)
+            )
+        return hits
+
+    def _judgements(self, query: Query | None) -> dict[tuple[str, str], int]:
+        if query is None:
+            return {}
+        grades = self.pool.collection(query.collection).qrels.get(query.id, {})
+        return {(query.collection, doc): grade for doc, grade in grades.items()}
+
+    def _trec_id(self, row: int) -> str:
+        collection, position = self.pool.place(row)
+        return trec_id(collection.key, collection.corpus.row(position)["id"])
+
+    def _recall(self, progress: Progress) -> tuple[float | None, int]:
+        """Recall@10 of the graph against exact search on queries of the data set, measured once and stored."""
+        path = self.index.folder / "hnsw" / "recall.json"
+        try:
+            stored = json.loads(path.read_bytes())
+            return stored["recall_at_10"], stored["queries"]
+        except (FileNotFoundError, ValueError, KeyError):
+            pass
+        vectors = self._probe_vectors(progress)
+        recall = recall_at(10, self.index, vectors)
+        write_bytes(path, json.dumps({"recall_at_10": recall, "queries": len(vectors)}).encode())
+        return recall, len(vectors)
+
+    def _probe_vectors(self, progress: Progress) -> np.ndarray:
+        """Mixed vectors of a seeded sample of the pool's own queries, else of slightly moved documents."""
+        keys = [(c.key, at) for c in self.pool.collections for at in range(len(c.queries))]
+        chosen = sorted(random.Random(SEED).sample(keys, min(RECALL_QUERIES, len(keys))))
+        by_key = {c.key: c for c in self.pool.collections}
+        queries = [by_key[key].query_at(at) for key, at in chosen]
+        composed = self.stored_queries(queries, None, progress)
+        if any(c is not None for c in composed):
+            return np.stack([c.mixed for c in composed if c is not None])
+        generator = np.random.default_rng(SEED)
+        vectors = np.asarray(self.index.exact.vectors)
+        rows = generator.choice(len(vectors), min(RECALL_QUERIES, len(vectors)), replace=False)
+        noise = generator.standard_normal((len(rows), vectors.shape[1])).astype(np.float32)
+        return vectors[rows] + 0.5 * noise / np.sqrt(vectors.shape[1], dtype=np.float32)
+
+    def stored_queries(
+        self, queries: Sequence[Query], weight: float | None, progress: Progress = silent
+    ) -> list[ComposedQuery | None]:
+        """Compose queries of the data set through the vector store; None where neither side can be encoded."""
+        pictures: dict[str, tuple] = {}
+        keys: list[tuple[list[str], str]] = []
+        for query in queries:
+            collection = self.dataset.collections[query.collection]
+            found = self.pipeline.picture_keys(collection, query.images)
+            pictures |= {key: (collection, reference) for reference, key in found.items()}
+            words = query.text.strip()
+            keys.append((list(found.values()), text_key(words) if words else ""))
+        self.pipeline.encode_pictures(pictures, progress)
+        self.pipeline.encode_texts([q.text.strip() for q in queries], progress)
+        return [self._composed(images, text, weight, progress) for images, text in keys]
+
+    def _composed(self, images: list[str], text: str, weight: float | None, progress: Progress) -> ComposedQuery | None:
+        sides = {}
+        for side, wanted in (("image", images), ("text", [text])):
+            store = self.pipeline.stores[side]
+            known = [key for key in wanted if key and key in store]
+            if known:
+                sides[side] = centred(store.get(known).mean(axis=0), self._centre(side, progress))
+        if not sides:
+            return None
+        return compose(sides.get("image"), sides.get("text"), self.default_weight if weight is None else weight)
+
+
+def trec_id(collection: str, identity: str) -> str:
+    """The id of a document in files that forbid white space: percent-encoded collection and id."""
+    return f"{quote(collection, safe='')}/{quote(identity, safe='')}"
+
+
+class _Members:
+    """Positions of each label 0…n−1 of int ``labels``; negative labels are passed over."""
+
+    def __init__(self, labels: np.ndarray, n: int) -> None:
+        self._order = np.argsort(labels, kind="stable")
+        self._starts = np.searchsorted(labels[self._order], np.arange(n + 1))
+
+    def __getitem__(self, label: int) -> list[int]:
+        return self._order[self._starts[label] : self._starts[label + 1]].tolist()
