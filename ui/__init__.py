@@ -1,0 +1,1 @@
+"""The user interface: it shows what core computes, and computes nothing itself."""

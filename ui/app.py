@@ -1,0 +1,60 @@
+"""The page: its frame and tabs. Maths lives in core, tabs in their own folders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+from starlette.middleware import Middleware
+
+from core.context import AppContext
+from ui import text
+from ui.errors import message
+from ui.guard import Guard
+from ui.search import layout
+from ui.theme import STYLE, theme
+
+KEYS = """() => document.addEventListener('keydown', e => {
+  if (!(e.ctrlKey || e.metaKey) || e.key !== 'Enter') return;
+  e.preventDefault(); document.querySelector('#go').click(); })"""
+
+
+def build(context: AppContext) -> gr.Blocks:
+    """The whole page; nothing heavy is imported and no model is loaded."""
+    with gr.Blocks(title=text.TITLE, analytics_enabled=False, fill_width=True, delete_cache=(600, 600)) as blocks:
+        gr.HTML(
+            f'<div class="m3-top"><h1>{text.TITLE}</h1><p>{text.PURPOSE}</p>'
+            f'<p class="m3-warning">{text.WARNING}</p></div>',
+            apply_default_css=False,
+            elem_classes="m3-flat",
+        )
+        if context.workspace.note:
+            gr.HTML(
+                message(context.workspace.note),
+                apply_default_css=False,
+                elem_classes="m3-flat",
+                elem_id="workspace-note",
+            )
+        layout.build(context, blocks)
+    blocks.queue(max_size=32, default_concurrency_limit=4)
+    blocks.space_id = None  # opened directly on a Space, Gradio would fetch a header from other hosts
+    return blocks
+
+
+def launch_options() -> dict[str, Any]:
+    """Keyword arguments of ``launch()``: private by default, nothing recorded, nothing from other hosts."""
+    return {
+        "theme": theme(),
+        "head": STYLE,
+        "js": KEYS,
+        "ssr_mode": False,
+        "pwa": False,
+        "share": False,
+        "run_history": False,
+        "mcp_server": False,
+        "enable_monitoring": False,
+        "show_error": False,
+        "footer_links": [],
+        "max_file_size": 1,
+        "app_kwargs": {"openapi_url": None, "middleware": [Middleware(Guard)]},
+    }

@@ -1,0 +1,38 @@
+"""One way to say what went wrong: known errors in their own words, others by a code that the log repeats."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import traceback
+from html import escape
+
+from core.data.layouts import DataError
+from core.media.picture import PictureError
+from core.models.base import ModelUnavailable
+from core.records import QueryError
+from core.store.lock import Locked
+
+log = logging.getLogger("m3retrieve")
+
+KNOWN = (DataError, PictureError, ModelUnavailable, Locked, QueryError)
+"""Errors whose sentence was written for the user."""
+
+
+def message(sentence: str) -> str:
+    """A sentence as a box of the page, escaped."""
+    return f'<div class="m3-message" role="alert"><p>{escape(sentence)}</p></div>'
+
+
+def explain(error: Exception) -> str:
+    """The box for an error. Unknown errors are logged by place and code, never with what the user gave."""
+    if isinstance(error, KNOWN):
+        return message(str(error))
+    code = secrets.token_hex(4)
+    frames = traceback.extract_tb(error.__traceback__)
+    where = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames[-4:]))
+    log.error("error %s: %s at %s", code, type(error).__name__, where)
+    return message(
+        f"Something went wrong inside the app ({type(error).__name__}, code {code}). "
+        "Try again; if it stays, report the code."
+    )
