@@ -54,7 +54,15 @@ def _fail(message: object, code: int = 1) -> NoReturn:
 
 
 def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    typer.echo(json.dumps(value, ensure_ascii=ascii_only, allow_nan=False))
+
+
+def _line(text: str) -> None:
+    """Print one line; control characters of data are shown, not obeyed, and no encoding makes it fail."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    encoding = sys.stdout.encoding or "ascii"
+    typer.echo(shown.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _open(data: Path, qrels: str, bar: _Bar):
@@ -89,37 +97,39 @@ def check(data: Data, as_json: AsJson = False, qrels: Qrels = "test") -> None:
 
 
 def _print_report(dataset: Any, report: Any) -> None:
-    typer.echo(f"{dataset.name}: {dataset.root}\nlicence: {dataset.licence}\ndata_id: {dataset.data_id}\n")
+    for text in (f"{dataset.name}: {dataset.root}", f"licence: {dataset.licence}", f"data_id: {dataset.data_id}", ""):
+        _line(text)
     width = max(len(row["collection"]) for row in report.collections)
-    typer.echo(
-        f"{'collection':{width}}  queries  documents  judged  judgements      pictures  templates  repeated captions"
-    )
+    _line(f"{'collection':{width}}  queries  documents  judged  judgements      pictures  templates  repeated captions")
     for row in report.collections:
         template, repeated = row["template_texts"], row["repeated_captions"]
-        typer.echo(
+        _line(
             f"{row['collection']:{width}}  {row['queries']:7}  {row['documents']:9}  {row['judgements']:6}  "
             f"{row['judgement_type']:14}  {row['pictures']['distinct']:8}  "
             f"{template['lines']:4} ({template['distinct']})  "
             f"{repeated['lines']:6} lines, {repeated['distinct']} captions"
         )
     template, repeated = report.totals["template_texts"], report.totals["repeated_captions"]
-    typer.echo(
-        f"\nIn all: {report.totals['queries']} queries, {report.totals['documents']} documents, "
+    _line("")
+    _line(
+        f"In all: {report.totals['queries']} queries, {report.totals['documents']} documents, "
         f"{report.totals['pictures']} distinct pictures that open; {template['lines']} lines of template text "
         f"({template['distinct']} distinct pictures or ids); {repeated['lines']} query lines with a repeated caption "
         f"({repeated['distinct']} distinct captions)."
     )
     for title, findings in (("Faults", report.faults), ("Notes", report.notes)):
-        typer.echo(f"\n{title}: {len(findings) or 'none'}")
+        _line("")
+        _line(f"{title}: {len(findings) or 'none'}")
         shown: Counter[str] = Counter()
         for kind, number in Counter(f.kind for f in findings).most_common():
-            typer.echo(f"  {kind}: {number}")
+            _line(f"  {kind}: {number}")
             for f in findings:
                 if f.kind == kind and (title == "Faults" or shown[kind] < 3):
                     shown[kind] += 1
-                    typer.echo(f"    {f.file}:{f.line}  {f.id}  {f.detail}")
+                    _line(f"    {f.file}:{f.line}  {f.id}  {f.detail}")
     if report.notes:
-        typer.echo("\nOf each kind of note three are shown; --json lists all.")
+        _line("")
+        _line("Of each kind of note three are shown; --json lists all.")
 
 
 @prepare_app.command()
@@ -276,19 +286,19 @@ def _print_result(searcher: Any, result: Any, judged: bool) -> None:
     from core.search.views import judgement
 
     recall = "" if result.recall_at_10 is None else f" (recall@10 {result.recall_at_10:.3f})"
-    typer.echo(
+    _line(
         f"{result.searched} documents of {searcher.task} searched with {result.model}, {result.index_kind}{recall}, "
         f"picture weight {result.weight:.2f}, {result.seconds * 1000:.0f} ms"
     )
     for note in result.notes:
-        typer.echo(note)
-    typer.echo("rank   score  picture   words  judgement     document")
+        _line(note)
+    _line("rank   score  picture   words  judgement     document")
     for hit in result.hits:
         collection = searcher.pool.collection(hit.collection)
         doc = collection.doc(hit.doc_id)
         mark = judgement(hit.relevance, collection.positives_only).replace("-", " ") if judged else ""
         words = " ".join(doc.full_text.split())[:80]
-        typer.echo(
+        _line(
             f"{hit.rank:4}  {hit.score:6.3f}  {hit.image_share:7.3f}  {hit.text_share:6.3f}  {mark:12}  "
             f"{hit.collection}/{hit.doc_id}  {words}"
         )

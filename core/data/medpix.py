@@ -65,7 +65,6 @@ def prepare(src: Path, out: Path, progress: Progress | None = None) -> dict[str,
     collections = {f"{task}/{domain}": _BUILDERS[task](domain, cases, images) for task in TASKS for domain in domains}
     benchmark = _benchmark(cases, images, domains, collections)
     with atomic_folder(out) as folder:
-        folder.chmod(0o755)  # temporary folders are private
         for path, collection in collections.items():
             _write(folder / path, collection)
         _copy(src, folder, images, progress)

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from core.data.collection import Collection
-from core.embed.vectors import VectorStore, clean
+from core.embed.vectors import VectorStore
 from core.media.picture import PictureError, open_picture
 from core.models.base import Encoder
 from core.records import Doc
+from core.store.atomic import remove_leftovers
 from core.store.lock import lock
 from core.store.workspace import Workspace
 
@@ -100,7 +101,7 @@ class Pipeline:
         folder = self._folders[side]
         held = lock(self.workspace.path("locks", f"vectors-{self.encoder.encoder_id}-{side}"), f"encoding {side}s")
         with held:
-            clean(folder)
+            remove_leftovers(folder)
             # Another process may have encoded some of them while we waited.
             self.stores[side] = store = VectorStore(folder, self.encoder.dimension)
             missing = order(store.missing(list(items)))

@@ -6,14 +6,13 @@ at all, so a killed job continues with the next one.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from core.store import manifest
-from core.store.atomic import TEMPORARY, atomic_folder
+from core.store.atomic import atomic_folder
 
 
 class VectorStore:
@@ -75,9 +74,3 @@ class VectorStore:
             manifest.write(folder, {"dimension": self.dimension}, ["keys.npy", "vectors.npy"], facts)
         self._next += 1
         self._open(block)
-
-
-def clean(folder: Path) -> None:
-    """Delete what a killed job left unfinished."""
-    for leftover in folder.glob(f"{TEMPORARY}*") if folder.is_dir() else ():
-        shutil.rmtree(leftover, ignore_errors=True)

@@ -37,8 +37,9 @@ class PictureSource:
     """The pictures of one data set, or of one collection in it.
 
     Looked up in this order: ``root/reference``, ``collection_folder/reference``, the member of ``root/images.zip``,
-    the member of ``collection_folder/images.zip``. A member is spelled like the reference, or with a leading
-    ``images/`` less or more; nothing else is tried. Safe to share between threads and forked processes.
+    the member of ``collection_folder/images.zip``. A file or member is spelled like the reference, or with a leading
+    ``images/`` less or more (archives are packed both ways); nothing else is tried. Safe to share between threads and
+    forked processes.
     """
 
     def __init__(self, root: Path, collection_folder: Path | None = None) -> None:
@@ -60,10 +61,11 @@ class PictureSource:
 
     def _locate(self, reference: str) -> tuple[Location, _Archive | None]:
         _check(reference)
-        for folder in self._folders:
-            path = os.path.join(folder, reference)  # noqa: PTH118 (pathlib costs half the time here)
-            if found := self._file(path, reference):
-                return Location(Path(found[0]), found[1]), None
+        for name in _spellings(reference):
+            for folder in self._folders:
+                path = os.path.join(folder, name)  # noqa: PTH118 (pathlib costs half the time here)
+                if found := self._file(path, reference):
+                    return Location(Path(found[0]), found[1]), None
         for folder in self._folders:
             archive = self._archive(folder)
             if archive is not None and (info := archive.find(reference)) is not None:
@@ -149,7 +151,7 @@ class _Archive:
 
     def find(self, reference: str) -> zipfile.ZipInfo | None:
         """The member a reference means. Links and special files are refused as ``outside``."""
-        for name in (reference, reference.removeprefix("images/"), f"images/{reference}"):
+        for name in _spellings(reference):
             info = self._members.get(name)
             if info is None or info.is_dir():
                 continue
@@ -204,6 +206,12 @@ class _Archive:
 
     def _damaged(self, member: str, reason: str) -> PictureError:
         return PictureError("truncated", f"The archive {self.shown} is damaged: {member!r} cannot be read ({reason}).")
+
+
+def _spellings(reference: str) -> tuple[str, ...]:
+    """The reference, and the same with a leading ``images/`` less or more."""
+    bare = reference.removeprefix("images/")
+    return (reference, f"images/{reference}") if bare == reference else (reference, bare)
 
 
 def _shown(reference: str) -> str:

@@ -7,7 +7,8 @@ import hashlib
 import numpy as np
 import pytest
 
-from core.embed.vectors import VectorStore, clean
+from core.embed.vectors import VectorStore
+from core.store.atomic import remove_leftovers
 
 
 def keys_of(n: int, start: int = 0) -> list[str]:
@@ -65,5 +66,5 @@ def test_leftovers_of_a_killed_job_are_never_read_and_are_deleted(tmp_path):
     (tmp_path / ".partial-x").mkdir()
     (tmp_path / ".partial-x" / "keys.npy").write_bytes(b"half")
     assert len(VectorStore(tmp_path, 2)) == 1
-    clean(tmp_path)
+    remove_leftovers(tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["block-00000"]

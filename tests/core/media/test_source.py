@@ -299,3 +299,15 @@ def test_plain_files_cost_no_realpath(root, monkeypatch):
 def test_messages_are_short_and_printable(root):
     message = str(refused(PictureSource(root).resolve, "\x1b[31m" + "x" * 10_000 + "\n"))
     assert len(message) < 400 and message.isprintable()
+
+
+def test_an_unpacked_archive_is_found_with_images_less_or_more(tmp_path):
+    for name, reference in (("images/Head/a.png", "Head/a.png"), ("Head/b.png", "images/Head/b.png")):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(name.encode())
+        assert PictureSource(tmp_path).read(reference, 100) == name.encode()
+    (tmp_path / "images" / "Head" / "b.png").write_bytes(b"exact spelling wins")
+    assert PictureSource(tmp_path).read("images/Head/b.png", 100) == b"exact spelling wins"
+    with pytest.raises(PictureError, match="neither"):
+        PictureSource(tmp_path).read("a.png", 100)

@@ -1,0 +1,1 @@
+"""One mechanism for everything on disk: the workspace, atomic writes, manifests with hashes, one lock."""
