@@ -76,7 +76,7 @@ def build(context: AppContext, blocks: gr.Blocks) -> None:
 
     pool_widgets = [domain, weight, queries]
     asked = [data, task, domain, words, weight, k, exact, held]
-    running = {"show_progress_on": [strip], "concurrency_id": "engine", "concurrency_limit": 2, **PRIVATE}
+    running = {"show_progress_on": [strip], "concurrency_id": "engine", "concurrency_limit": 4, **PRIVATE}
 
     chosen = gr.on(
         [blocks.load, data.input], page.choose_data, data, [facts, task, health], show_progress="hidden", **PRIVATE
