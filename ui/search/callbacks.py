@@ -132,7 +132,7 @@ class SearchPage:
             name = query.id if query else ""
             seconds = time.perf_counter() - started
             spec = searcher.encoder.spec
-            model = f"{spec.name} {spec.version}"
+            model = f"{spec.name} version {spec.version}"
             strip = cards.strip(result, dataset.name, model, TASK_LABELS[task], name, seconds)
             return strip, cards.hits(shown(dataset, result, query is not None, self.context.workspace), name)
         except Exception as error:
