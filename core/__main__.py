@@ -176,6 +176,7 @@ def index(
 ) -> None:
     """Build the vectors and indexes that are missing; print each pool's size and HNSW recall."""
     from core.data.layouts import DataError
+    from core.models.base import ModelUnavailable
     from core.search.searcher import Searcher
 
     bar = _Bar()
@@ -198,7 +199,7 @@ def index(
                     f"{name}: {row['documents']} documents, {row['distinct']} distinct vectors, "
                     f"{row['left_out']} left out, {row['truncated']} texts cut; {row['kind']}, {recall}"
                 )
-    except DataError as error:
+    except (DataError, ModelUnavailable, OSError) as error:
         _fail(error)
     finally:
         bar.close()
@@ -237,6 +238,7 @@ def search(
     """Search a pool with a picture, words, or both."""
     from core.data.layouts import DataError
     from core.media.picture import PictureError, open_picture
+    from core.models.base import ModelUnavailable
     from core.search.searcher import Asked, Searcher
 
     bar = _Bar()
@@ -254,7 +256,7 @@ def search(
             raise QueryError("Give --text, --image, or both.")
         searcher = Searcher(dataset, task, _pipeline(model, workspace), bar)
         result = searcher.search(asked, bar)
-    except (DataError, PictureError, QueryError, OSError) as error:
+    except (DataError, PictureError, QueryError, ModelUnavailable, OSError) as error:
         bar.close()
         _fail(error)
     bar.close()
@@ -270,7 +272,8 @@ def search(
             }
         )
         return
-    _print_result(searcher, result, own is not None)
+    positives_only = dataset.collections[own.collection].positives_only if own is not None else None
+    _print_result(searcher, result, positives_only)
 
 
 def _own_query(dataset: Any, task: str, name: str) -> Any:
@@ -282,7 +285,7 @@ def _own_query(dataset: Any, task: str, name: str) -> Any:
     raise QueryError(f"no query {name!r} in {task}; write COLLECTION/ID, for example {task}/Head/ID.")
 
 
-def _print_result(searcher: Any, result: Any, judged: bool) -> None:
+def _print_result(searcher: Any, result: Any, positives_only: bool | None) -> None:
     from core.search.views import judgement
 
     recall = "" if result.recall_at_10 is None else f" (recall@10 {result.recall_at_10:.3f})"
@@ -296,7 +299,7 @@ def _print_result(searcher: Any, result: Any, judged: bool) -> None:
     for hit in result.hits:
         collection = searcher.pool.collection(hit.collection)
         doc = collection.doc(hit.doc_id)
-        mark = judgement(hit.relevance, collection.positives_only).replace("-", " ") if judged else ""
+        mark = "" if positives_only is None else judgement(hit.relevance, positives_only).replace("-", " ")
         words = " ".join(doc.full_text.split())[:80]
         _line(
             f"{hit.rank:4}  {hit.score:6.3f}  {hit.image_share:7.3f}  {hit.text_share:6.3f}  {mark:12}  "

@@ -21,6 +21,14 @@ OPEN_SEARCHERS = 8
 """Pools kept open at once: their vectors are memory-mapped, their graphs are not."""
 
 
+PATIENCE = 5.0
+"""Seconds that a search waits for another one to finish preparing its pool."""
+
+
+class Preparing(Exception):
+    """Another search is preparing a pool; the message says how far it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A data set that can be chosen; ``label`` is unique."""
@@ -41,12 +49,16 @@ class AppContext:
         sources = [Source("Demo library", DEMO)]
         for entry in self.settings.data:
             path = Path(entry).expanduser().absolute()
-            label = path.name if all(path.name != s.label for s in sources) else str(path)
+            label, number = path.name or str(path), 1
+            while any(label == s.label for s in sources):
+                number += 1
+                label = f"{path.name or path} ({number})"
             sources.append(Source(label, path))
         self.sources = tuple(sources)
         self._datasets = _Once()
         self._pipelines = _Once()
-        self._searchers = _Once(OPEN_SEARCHERS)
+        self._searchers: OrderedDict[tuple[Path, str, str, str], Searcher] = OrderedDict()
+        self._lock, self._preparing, self._step = threading.Lock(), threading.Lock(), "starting"
 
     def dataset(self, label: str, progress: Progress = silent) -> DataSet:
         """The data set of this label; raises `core.data.layouts.DataError` when it cannot be read."""
@@ -66,40 +78,57 @@ class AppContext:
         return self._pipelines.get(model, lambda: Pipeline(specs.load(model), self.workspace))
 
     def searcher(self, dataset: DataSet, task: str, model: str, progress: Progress = silent) -> Searcher:
-        """The searcher of a pool; the first call builds what is missing and reports progress."""
-        return self._searchers.get(
-            (dataset.data_id, task, model),
-            lambda: Searcher(dataset, task, self.pipeline(model), progress),
-            lambda: progress("Waiting for another search that prepares this pool", 0, 0),
-        )
+        """The searcher of a pool; the first call builds what is missing and reports progress.
+
+        One pool is prepared at a time, so that this never takes all of the machine. Whoever asks for another one
+        meanwhile gets `Preparing` after a few seconds instead of waiting for minutes.
+        """
+        # The folder belongs to the key: two folders of equal content have one data_id and one stored index.
+        key = (dataset.root, dataset.data_id, task, model)
+        if (searcher := self._kept(key)) is not None:
+            return searcher
+        if not self._preparing.acquire(timeout=PATIENCE):
+            raise Preparing(f"Another search is preparing its pool ({self._step}). Search again in a moment.")
+        try:
+            if (searcher := self._kept(key)) is None:
+                searcher = Searcher(dataset, task, self.pipeline(model), self._telling(progress))
+                with self._lock:
+                    self._searchers[key] = searcher
+                    while len(self._searchers) > OPEN_SEARCHERS:
+                        self._searchers.popitem(last=False)
+            return searcher
+        finally:
+            self._preparing.release()
+
+    def _kept(self, key: tuple[Path, str, str, str]) -> Searcher | None:
+        with self._lock:
+            if key in self._searchers:
+                self._searchers.move_to_end(key)
+            return self._searchers.get(key)
+
+    def _telling(self, progress: Progress) -> Progress:
+        """A progress callback that also keeps the step for those who ask meanwhile."""
+
+        def tell(what: str, done: int, total: int) -> None:
+            self._step = f"{what}, {done:,} of {total:,}" if total else what
+            progress(what, done, total)
+
+        return tell
 
 
 class _Once:
     """Values made once a key. Whoever asks for a key that is being made waits for it; other keys do not."""
 
-    def __init__(self, keep: int | None = None) -> None:
-        self._keep = keep
-        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+    def __init__(self) -> None:
+        self._values: dict[Hashable, Any] = {}
         self._making: dict[Hashable, threading.Lock] = {}
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable, make: Callable[[], Any], waiting: Callable[[], None] = lambda: None) -> Any:
-        """The value of ``key``; with ``keep``, the values unused for longest are let go. An error is not kept."""
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """The value of ``key``. An error is passed on and not kept."""
         with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key]
             making = self._making.setdefault(key, threading.Lock())
-        if making.locked():
-            waiting()
         with making:
-            with self._lock:
-                if key in self._values:
-                    return self._values[key]
-            value = make()
-            with self._lock:
-                self._values[key] = value
-                self._making.pop(key, None)
-                while self._keep is not None and len(self._values) > self._keep:
-                    self._values.popitem(last=False)
-            return value
+            if key not in self._values:
+                self._values[key] = make()
+            return self._values[key]

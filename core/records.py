@@ -78,7 +78,7 @@ class Hit:
 
     ``score = image_share + text_share`` exactly as summed in 32-bit floats. ``relevance`` is the grade for the
     query (2 most relevant, 1 relevant, 0 judged not relevant) or ``None``: not judged, or not a query of the data
-    set. ``copies`` are the keys of documents of equal content in other collections of the pool.
+    set. ``copies``: how many further documents of the pool have equal content; they are this same hit.
     """
 
     rank: int
@@ -89,7 +89,7 @@ class Hit:
     text_share: float
     relevance: int | None
     meta: Mapping[str, Any]
-    copies: tuple[tuple[str, str], ...] = ()
+    copies: int = 0
 
 
 @dataclass(frozen=True, slots=True)

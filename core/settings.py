@@ -6,9 +6,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-DEMO = Path(__file__).resolve().parent.parent / "assets" / "demo"
-MODELS = Path(__file__).resolve().parent.parent / "assets" / "models"
 REPOSITORY = Path(__file__).resolve().parent.parent
+DEMO = REPOSITORY / "assets" / "demo"
+MODELS = REPOSITORY / "assets" / "models"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from core.records import SearchResult
 from core.search.views import Shown
-from ui.text import JUDGEMENTS, NOTHING_YET
+from ui.text import JUDGEMENTS, NOTHING_PASSES, NOTHING_TO_SEARCH, NOTHING_YET
 
 PASSAGE = 420
 """Characters of a passage that a card shows before "Whole text"."""
@@ -27,11 +27,11 @@ def empty() -> str:
     return f'<div class="m3-empty"><p>{escape(NOTHING_YET)}</p></div>'
 
 
-def hits(shown: Sequence[Shown], query_name: str) -> str:
+def hits(shown: Sequence[Shown], query_name: str, filtered: bool = False) -> str:
     """The list of hits; pictures in a grid, passages in one column."""
     if not shown:
-        return '<div class="m3-empty"><p>No document passes these filters. Clear a domain and search again.</p></div>'
-    kind = "m3-pictures" if any(s.hit and (s.picture or s.problem) for s in shown) else "m3-texts"
+        return f'<div class="m3-empty"><p>{NOTHING_PASSES if filtered else NOTHING_TO_SEARCH}</p></div>'
+    kind = "m3-pictures" if any(s.picture or s.problem for s in shown) else "m3-texts"
     label = f"Hits, marked by the judgements of query {query_name}" if query_name else "Hits"
     return f'<ol class="m3-hits {kind}" aria-label="{escape(label)}">{"".join(map(_card, shown))}</ol>'
 
@@ -81,7 +81,7 @@ def _passage(s: Shown) -> str:
 
 
 def _copies(s: Shown) -> str:
-    n = len(s.hit.copies)
+    n = s.hit.copies
     return f" · the same content stands in {n} more place{'s' if n > 1 else ''}" if n else ""
 
 

@@ -7,6 +7,7 @@ import secrets
 import traceback
 from html import escape
 
+from core.context import Preparing
 from core.data.layouts import DataError
 from core.media.picture import PictureError
 from core.models.base import ModelUnavailable
@@ -15,7 +16,7 @@ from core.store.lock import Locked
 
 log = logging.getLogger("m3retrieve")
 
-KNOWN = (DataError, PictureError, ModelUnavailable, Locked, QueryError)
+KNOWN = (DataError, PictureError, ModelUnavailable, Locked, Preparing, QueryError)
 """Errors whose sentence was written for the user."""
 
 

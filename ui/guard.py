@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-DENIED = ("upload", "upload_progress", "file=http", "file/http", "proxy=", "deep_link", "openapi.json")
+DENIED = ("upload", "upload_progress", "file=http", "file/http", "proxy=", "deep_link", "dev/", "openapi.json")
 """Routes below ``/gradio_api/`` that no part of this app uses."""
 
 POLICY = (

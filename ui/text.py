@@ -16,6 +16,11 @@ JUDGEMENTS = {
 """Glyph and words of every judgement; colour only helps."""
 
 NOTHING_YET = (
-    "Give a picture, words, or both, then press Search. New here? Choose a ready query on the left: its hits are "
-    "marked by the data set's judgements."
+    "Give a picture, words, or both, then press Search. New here? Choose a ready query: its hits are marked by "
+    "the data set's judgements."
+)
+
+NOTHING_PASSES = "No document passes these filters. Clear a domain and search again."
+NOTHING_TO_SEARCH = (
+    "No document of this task could be encoded. Press Check every line and picture to see why, then mend the data set."
 )

@@ -57,6 +57,11 @@ class Pool:
         at = int(np.searchsorted(self._starts, row, side="right")) - 1
         return self.collections[at], row - int(self._starts[at])
 
+    def key(self, row: int) -> tuple[str, str]:
+        """The collection and id of the document at a pool row, without reading the document."""
+        collection, position = self.place(row)
+        return collection.key, collection.corpus.column("id")[position].as_py()
+
     def doc(self, row: int) -> Doc:
         collection, position = self.place(row)
         return collection.doc_at(position)

@@ -30,6 +30,9 @@ SMALL_SUBSET = 50_000
 
 MAX_K = 1000
 
+MAX_WORDS = 10_000
+"""Characters of words that a query may have; every encoder here reads far fewer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -71,7 +74,7 @@ class Searcher:
         """Encode and centre the sides of a query; the notes say what was cut or left out."""
         notes: list[str] = []
         image = text = None
-        words = asked.text.strip()
+        words = _checked(asked.text)
         if asked.images:
             vector = self.encoder.encode_images(list(asked.images))["single"].mean(axis=0)
             image = centred(vector, self._centre("image", progress))
@@ -111,11 +114,17 @@ class Searcher:
         )
 
     def _own_rows(self, query: Query | None) -> set[int]:
-        """Rows that are the query itself, where the data set says a document never answers its own id."""
+        """Rows that are the query itself, where the data set says a document never answers its own id.
+
+        A copy of it under the same id in another collection is the query itself too.
+        """
         if query is None or not self.dataset.ignore_identical_ids:
             return set()
         row = self.pool.row_of(query.collection, query.id)
-        return set() if row is None else {row}
+        if row is None or self.index.group_of_row[row] == LEFT_OUT:
+            return set()
+        copies = self._rows_of_group[self.index.group_of_row[row]]
+        return {r for r in copies if self.pool.key(r)[1] == query.id}
 
     def _allowed(self, mask: np.ndarray | None) -> np.ndarray | None:
         """Vector rows with at least one permitted document, sorted, or None for all."""
@@ -147,38 +156,36 @@ class Searcher:
     def _hits(
         self, vectors: np.ndarray, shares: np.ndarray, mask: np.ndarray | None, left_out: set[int], asked: Asked
     ) -> list[Hit]:
-        judged = self._judgements(asked.query)
+        grades = self._grades(asked.query)
         places = []
         for vector, (image_share, text_share) in zip(vectors, shares, strict=True):
             for group in self._groups_of_vector[vector]:
                 rows = [r for r in self._rows_of_group[group] if r not in left_out]
-                shown = [r for r in rows if mask is None or mask[r]]
-                if shown:
+                shown = next((r for r in rows if mask is None or mask[r]), None)
+                if shown is not None:
                     score = float(np.float32(image_share + text_share))
-                    name = self._trec_id(shown[0])
-                    places.append((score, name, shown[0], rows, float(image_share), float(text_share)))
+                    name = trec_id(*self.pool.key(shown))
+                    places.append((score, name, shown, group, len(rows), float(image_share), float(text_share)))
         # trec_eval's order: score descending, then id descending.
         places.sort(key=lambda p: (p[0], p[1]), reverse=True)
         hits = []
-        for rank, (score, _, row, rows, image_share, text_share) in enumerate(places[: asked.k], 1):
+        for rank, (score, _, row, group, copies, image_share, text_share) in enumerate(places[: asked.k], 1):
             doc = self.pool.doc(row)
-            copies = tuple((d.collection, d.id) for d in (self.pool.doc(r) for r in rows if r != row))
-            grades = [judged.get(key) for key in ((doc.collection, doc.id), *copies)]
-            grade = max((g for g in grades if g is not None), default=None)
-            hits.append(
-                Hit(rank, doc.collection, doc.id, score, image_share, text_share, grade, dict(doc.meta), copies)
-            )
+            relevance, meta = grades.get(group), dict(doc.meta)
+            hits.append(Hit(rank, doc.collection, doc.id, score, image_share, text_share, relevance, meta, copies - 1))
         return hits
 
-    def _judgements(self, query: Query | None) -> dict[tuple[str, str], int]:
+    def _grades(self, query: Query | None) -> dict[int, int]:
+        """The best grade of each content that the query's collection judges: a hit is relevant if any copy is."""
+        grades: dict[int, int] = {}
         if query is None:
-            return {}
-        grades = self.pool.collection(query.collection).qrels.get(query.id, {})
-        return {(query.collection, doc): grade for doc, grade in grades.items()}
-
-    def _trec_id(self, row: int) -> str:
-        collection, position = self.pool.place(row)
-        return trec_id(collection.key, collection.corpus.row(position)["id"])
+            return grades
+        for doc, grade in self.pool.collection(query.collection).qrels.get(query.id, {}).items():
+            row = self.pool.row_of(query.collection, doc)
+            if row is not None:
+                group = int(self.index.group_of_row[row])
+                grades[group] = max(grade, grades.get(group, grade))
+        return grades
 
     def _recall(self, progress: Progress) -> tuple[float | None, int]:
         """Recall@10 of the graph against exact search on queries of the data set, measured once and stored."""
@@ -186,8 +193,8 @@ class Searcher:
         try:
             stored = json.loads(path.read_bytes())
             return stored["recall_at_10"], stored["queries"]
-        except (FileNotFoundError, ValueError, KeyError):
-            pass
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            pass  # not measured yet, or not readable: measured again
         vectors = self._probe_vectors(progress)
         recall = recall_at(10, self.index, vectors)
         write_bytes(path, json.dumps({"recall_at_10": recall, "queries": len(vectors)}).encode())
@@ -234,6 +241,18 @@ class Searcher:
         if not sides:
             return None
         return compose(sides.get("image"), sides.get("text"), self.default_weight if weight is None else weight)
+
+
+def _checked(text: str) -> str:
+    """The words without blanks at their ends; raises QueryError where they cannot be encoded."""
+    words = text.strip()
+    if len(words) > MAX_WORDS:
+        raise QueryError(f"The words have {len(words):,} characters; at most {MAX_WORDS:,} are read. Shorten them.")
+    try:
+        words.encode()
+    except UnicodeEncodeError:
+        raise QueryError("The words hold half of a surrogate pair, which is not valid text. Type them again.") from None
+    return words
 
 
 def trec_id(collection: str, identity: str) -> str:

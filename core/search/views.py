@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.data.collection import Collection
 from core.data.dataset import DataSet
 from core.media.picture import PictureError
 from core.media.thumbnails import data_uri, thumbnail
-from core.records import Hit, SearchResult
+from core.records import Hit, Query, SearchResult
 from core.store.workspace import Workspace
 
 FACETS = ("specialty", "modality", "plane")
@@ -35,12 +34,13 @@ class Shown:
     judgement: str | None
 
 
-def shown(dataset: DataSet, result: SearchResult, judged: bool, workspace: Workspace) -> list[Shown]:
-    """The hits of a result with their documents. ``judged``: the query was one of the data set's own."""
-    return [_shown(dataset.collections[hit.collection], hit, judged, workspace) for hit in result.hits]
+def shown(dataset: DataSet, result: SearchResult, query: Query | None, workspace: Workspace) -> list[Shown]:
+    """The hits of a result with their documents. ``query``: the data set's own query whose judgements mark them."""
+    positives_only = dataset.collections[query.collection].positives_only if query is not None else None
+    return [_shown(dataset.collections[hit.collection], hit, positives_only, workspace) for hit in result.hits]
 
 
-def _shown(collection: Collection, hit: Hit, judged: bool, workspace: Workspace) -> Shown:
+def _shown(collection: Collection, hit: Hit, positives_only: bool | None, workspace: Workspace) -> Shown:
     doc = collection.doc(hit.doc_id)
     picture, problem = None, ""
     if doc.images:
@@ -49,7 +49,7 @@ def _shown(collection: Collection, hit: Hit, judged: bool, workspace: Workspace)
         except PictureError as error:
             problem = str(error)
     facets = tuple(str(doc.meta[name]) for name in FACETS if doc.meta.get(name))
-    grade = judgement(hit.relevance, collection.positives_only) if judged else None
+    grade = judgement(hit.relevance, positives_only) if positives_only is not None else None
     return Shown(hit, doc.title, doc.text, picture, len(doc.images), problem, collection.domain, facets, grade)
 
 
@@ -64,8 +64,3 @@ def judgement(grade: int | None, positives_only: bool) -> str:
     if grade is None:
         return "not-listed" if positives_only else "unjudged"
     return f"relevant-{min(grade, 2)}" if grade > 0 else "not-relevant"
-
-
-def facet_line(meta: Mapping[str, object]) -> str:
-    """Specialty, modality and plane of a document or query in one line."""
-    return " · ".join(str(meta[name]) for name in FACETS if meta.get(name))

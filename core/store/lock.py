@@ -35,7 +35,7 @@ def lock(path: Path, what: str, wait: float = 600.0, say: Callable[[str], None] 
                     say(f"Waiting for {holder}.")
                     told = True
                 if time.monotonic() >= deadline:
-                    raise Locked(f"{path} is held by {holder}. Wait for it to finish, or stop it.") from None
+                    raise Locked(f"This waits for {holder}. Wait for it to finish, or stop it.") from None
                 time.sleep(0.1)
         try:
             stream.seek(0)

@@ -108,6 +108,23 @@ def test_a_ready_query_marks_its_hits(demo_server, visit):
     assert f"Marked by the judgements of query {name}" in page.locator("#strip").inner_text()
 
 
+def test_tabbing_through_the_form_changes_nothing(demo_server, visit):
+    page = visit(demo_server).page
+    page.locator("#task input").click()
+    page.locator("#task [role=option]", has_text="Summary").click()
+    page.wait_for_function("() => document.querySelector('#queries').innerText.includes('(all 60)')")
+    tick_domain(page, "Thorax")
+    set_weight(page, 0.33)
+    for widget in ("#data", "#task"):
+        page.locator(f"{widget} input").focus()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+    page.wait_for_timeout(1500)
+    assert page.input_value("#task input") == "Summary"
+    assert page.input_value("#weight input[type=number]") == "0.33"
+    assert page.locator("#domain input:checked").count() == 1
+
+
 def test_passages_are_read_in_one_column(demo_server, visit):
     page = visit(demo_server).page
     page.locator("#task input").click()

@@ -15,7 +15,7 @@ from ui.text import JUDGEMENTS
 
 
 def view(**changes) -> Shown:
-    hit = Hit(1, "t/Head", "d1", 0.5, 0.3, 0.2, None, {}, changes.pop("copies", ()))
+    hit = Hit(1, "t/Head", "d1", 0.5, 0.3, 0.2, None, {}, changes.pop("copies", 0))
     base = {"title": "", "text": "", "picture": None, "pictures": 0, "problem": "", "domain": "Head", "facets": ()}
     return Shown(**{"hit": hit, **base, "judgement": None, **changes})
 
@@ -65,9 +65,10 @@ def test_long_passages_fold_and_short_ones_do_not():
 
 
 def test_copies_problems_and_empty_lists_are_said():
-    assert "1 more place<" in cards.hits([view(text="x", copies=(("a", "b"),))], "")
+    assert "1 more place<" in cards.hits([view(text="x", copies=1)], "")
     assert "cannot be read" in cards.hits([view(problem="The picture cannot be read.")], "")
-    assert "No document passes" in cards.hits([], "")
+    assert "No document passes" in cards.hits([], "", filtered=True)
+    assert "could be encoded" in cards.hits([], "")
 
 
 def test_the_strip_says_index_recall_weight_and_query():

@@ -67,10 +67,11 @@ def test_no_endpoint_is_public_and_nothing_is_recorded(page):
 
 def test_choosing_data_and_task_fills_the_widgets(page):
     label = page.context.sources[1].label
-    facts, tasks, _ = page.choose_data(label)
+    facts, tasks, _, applied = page.choose_data(label, None)
     assert "Toy" in facts and "CC0-1.0" in facts
     assert tasks.value == "query_to_image"
-    domains, weight, queries = page.choose_task(label, "query_to_image")
+    domains, weight, queries, applied = page.choose_task(label, "query_to_image", applied)
+    assert applied == (label, "query_to_image")
     assert domains.choices == [("Head (2)", "Head"), ("Thorax (2)", "Thorax")]
     assert 0 <= weight.value <= 1
     assert len(queries.choices) == 4 and "all 4" in queries.label
@@ -78,7 +79,8 @@ def test_choosing_data_and_task_fills_the_widgets(page):
 
 def test_a_data_set_that_is_not_there_is_said(tmp_path):
     page = SearchPage(AppContext(Settings((str(tmp_path / "absent"),), str(tmp_path / "w"), False)))
-    facts, tasks, _ = page.choose_data("absent")
+    facts, tasks, _, applied = page.choose_data("absent", None)
+    assert page.choose_task("absent", None, applied)[3] == ("absent", None)
     assert "is not a folder" in facts and tasks.value is None
     _, message = page.search("absent", None, [], "x", 0.5, 10, False, Held())
     assert "Choose a data set" in message
@@ -119,7 +121,7 @@ def test_search_gives_strip_and_marked_hits_and_errors_stay_on_the_page(page):
     label = page.context.sources[1].label
     _, _, held = page.choose_query(label, "query_to_image/Head\na1")
     strip, hits = page.search(label, "query_to_image", [], "a red square", 0.75, 10, False, held)
-    assert "3</strong> documents" not in strip and "medlite" in strip
+    assert "<strong>4</strong> documents" in strip and "medlite" in strip
     assert 'data-doc="a2"' in hits and 'data-doc="a1"' not in hits and "most relevant" in hits
     _, hits = page.search(label, "query_to_image", ["Thorax"], "blue", 0.5, 10, False, Held())
     assert 'data-collection="query_to_image/Thorax"' in hits and "/Head" not in hits
@@ -130,13 +132,27 @@ def test_search_gives_strip_and_marked_hits_and_errors_stay_on_the_page(page):
     assert "Give a picture, words, or both." in message
 
 
+def test_a_dropdown_that_only_loses_the_focus_changes_nothing(page):
+    label = page.context.sources[1].label
+    skip = gr.skip()
+    assert page.choose_data(label, (label, "summary")) == [skip] * 4
+    assert page.choose_task(label, "summary", (label, "summary")) == [skip] * 4
+
+
+def test_edited_words_are_not_marked_by_the_query_they_came_from(page):
+    label = page.context.sources[1].label
+    _, _, held = page.choose_query(label, "query_to_image/Head\na1")
+    strip, hits = page.search(label, "query_to_image", [], "a knee", 0.75, 10, False, held)
+    assert "m3-card" in hits and "m3-mark" not in hits and "were edited" in strip
+
+
 def test_a_query_of_another_data_set_or_task_marks_nothing(page):
     label = page.context.sources[1].label
     _, _, held = page.choose_query(label, "query_to_image/Head\na1")
-    _, hits = page.search(label, "visual_context", [], "passage", 0.5, 10, False, held)
+    _, hits = page.search(label, "visual_context", [], "a red square", 0.5, 10, False, held)
     assert "m3-card" in hits and "m3-mark" not in hits
     elsewhere = Held(held.images, ("another data_id", *held.query[1:]))
-    _, hits = page.search(label, "query_to_image", [], "square", 0.5, 10, False, elsewhere)
+    _, hits = page.search(label, "query_to_image", [], "a red square", 0.5, 10, False, elsewhere)
     assert "m3-card" in hits and "m3-mark" not in hits
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import time
 from collections.abc import Sequence
@@ -14,9 +15,12 @@ from PIL import Image
 from core.context import AppContext
 from core.data import health
 from core.data.dataset import DataSet
+from core.data.layouts import DataError
+from core.data.pool import Pool
 from core.media.picture import PictureError, open_picture
 from core.media.thumbnails import data_uri
 from core.models import specs
+from core.models.base import ModelUnavailable
 from core.records import TASK_LABELS, Query, QueryError
 from core.search.searcher import Asked
 from core.search.views import shown
@@ -26,6 +30,8 @@ from ui.search import well
 MODEL = "medlite"
 LISTED_QUERIES = 200
 """Queries of a pool that the picker lists: a seeded sample where there are more."""
+
+EDITED = "The words of the ready query were edited, so its judgements do not mark these hits."
 
 LONGEST = 1024
 """Longest side, in pixels, of a picture that a session holds."""
@@ -46,30 +52,38 @@ class SearchPage:
     def __init__(self, context: AppContext) -> None:
         self.context = context
 
-    def choose_data(self, label: str):
-        """Facts of the data set, and its tasks. The task's own widgets follow by their own event."""
+    def choose_data(self, label: str, applied: tuple[str, str | None] | None):
+        """Facts of the data set, and its tasks. The task's own widgets follow by `choose_task`.
+
+        ``applied``: the data set and task that the page shows. A dropdown also sends when it merely loses the focus;
+        then nothing may change.
+        """
+        if applied is not None and applied[0] == label:
+            return [gr.skip()] * 4
         try:
             dataset = self.context.dataset(label)
         except Exception as error:
-            return errors.explain(error), gr.Dropdown(choices=[], value=None), ""
+            return errors.explain(error), gr.Dropdown(choices=[], value=None), "", (label, None)
         rows = [health.counts(c) for c in dataset.collections.values()]
         html = cards.facts(dataset.name, dataset.licence, dataset.data_id, rows, len(dataset.faults), dataset.synthetic)
         first = "query_to_image" if "query_to_image" in dataset.tasks else dataset.tasks[0]
-        return html, gr.Dropdown(choices=[(TASK_LABELS[t], t) for t in dataset.tasks], value=first), ""
+        return html, gr.Dropdown(choices=[(TASK_LABELS[t], t) for t in dataset.tasks], value=first), "", (label, None)
 
-    def choose_task(self, label: str, task: str | None):
+    def choose_task(self, label: str, task: str | None, applied: tuple[str, str | None] | None):
         """Domains, default weight and ready queries of a pool; an earlier choice of them is cleared."""
-        if not task:
+        if task and applied is not None and tuple(applied) == (label, task):
+            return [gr.skip()] * 4
+        try:
+            pool = self.context.dataset(label).pool(task or "")
+            weight = specs.load(MODEL).default_weight(pool.target)
+            listed, total = _ready_queries(pool)
+        except (DataError, ModelUnavailable):  # said where the data set's facts stand, or by the next search
             nothing = gr.Dropdown(choices=[], value=None)
-            return gr.CheckboxGroup(choices=[], value=[]), gr.Slider(), nothing
-        dataset = self.context.dataset(label)
-        pool = dataset.pool(task)
+            return gr.CheckboxGroup(choices=[], value=[]), gr.Slider(), nothing, (label, None)
         domains = [(f"{name} ({n:,})", name) for name, n in pool.values("domain").items()]
-        weight = specs.load(MODEL).default_weight(pool.target)
-        listed, total = _ready_queries(dataset, task)
         info = f"{len(listed)} of {total:,}, drawn by seed" if total > len(listed) else f"all {total:,}"
         picker = gr.Dropdown(choices=listed, value=None, label=f"Ready queries of this data set ({info})")
-        return gr.CheckboxGroup(choices=domains, value=[]), gr.Slider(value=weight), picker
+        return gr.CheckboxGroup(choices=domains, value=[]), gr.Slider(value=weight), picker, (label, task)
 
     def choose_query(self, label: str, name: str | None):
         """Fill in words and picture of one of the data set's own queries."""
@@ -111,7 +125,7 @@ class SearchPage:
         held: Held | None,
         progress: gr.Progress | None = None,
     ):
-        """Strip and hits. An error takes the strip's place and leaves the page usable."""
+        """Strip and hits. An error takes the hits' place and leaves the page usable."""
 
         def report(what: str, done: int, total: int) -> None:
             if progress is not None:
@@ -125,16 +139,19 @@ class SearchPage:
             if not held.images and not (words or "").strip():
                 raise QueryError("Give a picture, words, or both.")
             dataset = self.context.dataset(label)
-            query = _held_query(dataset, task, held)
+            query, edited = _held_query(dataset, task, held, words or "")
             searcher = self.context.searcher(dataset, task, MODEL, report)
             asked = Asked(words or "", held.images, float(weight), int(k), {"domain": domains or []}, exact, query)
             result = searcher.search(asked, report)
+            if edited:
+                result = dataclasses.replace(result, notes=(*result.notes, EDITED))
             name = query.id if query else ""
             seconds = time.perf_counter() - started
             spec = searcher.encoder.spec
             model = f"{spec.name} version {spec.version}"
             strip = cards.strip(result, dataset.name, model, TASK_LABELS[task], name, seconds)
-            return strip, cards.hits(shown(dataset, result, query is not None, self.context.workspace), name)
+            views = shown(dataset, result, query, self.context.workspace)
+            return strip, cards.hits(views, name, bool(domains))
         except Exception as error:
             return '<div class="m3-strip"></div>', errors.explain(error)
 
@@ -151,13 +168,17 @@ class SearchPage:
             return errors.explain(error)
 
 
-def _held_query(dataset: DataSet, task: str, held: Held) -> Query | None:
-    """The data set's own query in hand, or None when it belongs to another data set or task."""
+def _held_query(dataset: DataSet, task: str, held: Held, words: str) -> tuple[Query | None, bool]:
+    """The data set's own query in hand, or None when it belongs to another data set or task, or when its words
+    were edited (then the second value is True)."""
     if held.query is None or held.query[0] != dataset.data_id:
-        return None
+        return None, False
     _, collection, identity = held.query
+    if collection not in dataset.collections or dataset.collections[collection].task != task:
+        return None, False
     query = dataset.collections[collection].query(identity)
-    return query if dataset.collections[collection].task == task else None
+    same = words.strip() == query.text.strip()
+    return (query if same else None), not same
 
 
 def _pictures(dataset: DataSet, query: Query) -> tuple[Image.Image, ...]:
@@ -165,12 +186,12 @@ def _pictures(dataset: DataSet, query: Query) -> tuple[Image.Image, ...]:
     return tuple(_reduced(open_picture(collection.picture(r)).image) for r in query.images)
 
 
-def _ready_queries(dataset: DataSet, task: str) -> tuple[list[tuple[str, str]], int]:
+def _ready_queries(pool: Pool) -> tuple[list[tuple[str, str]], int]:
     """(label, name) of at most `LISTED_QUERIES` queries, in the pool's order, and how many there are."""
-    places = [(c, at) for c in dataset.pool(task).collections for at in range(len(c.queries))]
+    places = [(c, at) for c in pool.collections for at in range(len(c.queries))]
     chosen = places
     if len(places) > LISTED_QUERIES:
-        numbers = sorted(random.Random(task).sample(range(len(places)), LISTED_QUERIES))
+        numbers = sorted(random.Random(pool.task).sample(range(len(places)), LISTED_QUERIES))
         chosen = [places[n] for n in numbers]
     listed = []
     for collection, at in chosen:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gradio as gr
 
 from core.context import AppContext
+from core.search.searcher import MAX_WORDS
 from ui import cards
 from ui.search.callbacks import Held, SearchPage
 from ui.search.well import well
@@ -21,6 +22,7 @@ def build(context: AppContext, blocks: gr.Blocks) -> None:
     page = SearchPage(context)
     labels = [source.label for source in context.sources]
     held = gr.State(Held(), time_to_live=1800)
+    applied = gr.State(None)
 
     with gr.Row():
         with gr.Column(elem_id="data-column"):
@@ -37,6 +39,7 @@ def build(context: AppContext, blocks: gr.Blocks) -> None:
                 label="Words",
                 lines=3,
                 max_lines=8,
+                max_length=MAX_WORDS,
                 placeholder="for example: ring-enhancing lesion",
                 interactive=True,
                 elem_id="words",
@@ -74,15 +77,14 @@ def build(context: AppContext, blocks: gr.Blocks) -> None:
     def check_all(label, progress=gr.Progress()):  # noqa: B008
         return page.check(label, progress)
 
-    pool_widgets = [domain, weight, queries]
+    data_widgets, pool_widgets = [facts, task, health, applied], [domain, weight, queries, applied]
     asked = [data, task, domain, words, weight, k, exact, held]
     running = {"show_progress_on": [strip], "concurrency_id": "engine", "concurrency_limit": 4, **PRIVATE}
 
-    chosen = gr.on(
-        [blocks.load, data.input], page.choose_data, data, [facts, task, health], show_progress="hidden", **PRIVATE
-    )
+    quiet = {"show_progress": "hidden", **PRIVATE}
+    chosen = gr.on([blocks.load, data.input], page.choose_data, [data, applied], data_widgets, **quiet)
     for event in (chosen.then, task.input):
-        event(page.choose_task, [data, task], pool_widgets, show_progress="hidden", **PRIVATE)
+        event(page.choose_task, [data, task, applied], pool_widgets, **quiet)
     check.click(check_all, data, health, concurrency_id="engine", **PRIVATE)
     queries.input(page.choose_query, [data, queries], [words, picture, held], **LIGHT)
     picture.picture(page.take_picture, None, [picture, held, queries], **LIGHT)

@@ -120,7 +120,7 @@ def test_hits_scores_and_shares_are_those_of_the_formula(searcher, encoder, text
         assert (hit.image_share, hit.text_share) == pytest.approx((image_share, text_share), abs=1e-5)
         assert np.float32(hit.image_share) + np.float32(hit.text_share) == np.float32(hit.score)
         assert f"{hit.collection}/{hit.doc_id}" in kept
-        assert len(hit.copies) == len(members) - 1
+        assert hit.copies == len(members) - 1
     assert [h.rank for h in result.hits] == list(range(1, 13))
     assert result.index_kind == ("hnsw" if not exact and not filters else "exact")
 
@@ -128,7 +128,7 @@ def test_hits_scores_and_shares_are_those_of_the_formula(searcher, encoder, text
 def test_equal_content_in_two_collections_is_one_hit(searcher):
     result = searcher.search(Asked("the same words everywhere", k=3))
     first = result.hits[0]
-    assert first.doc_id == "same" and len(first.copies) == 1
+    assert first.doc_id == "same" and first.copies == 1
     assert sum(h.doc_id == "same" for h in result.hits) == 1
     inside = searcher.search(Asked("the same words everywhere", k=3, filters={"domain": ["Thorax"]}))
     assert inside.hits[0].collection == "retrieval/Thorax"
@@ -150,12 +150,25 @@ def test_the_query_itself_is_no_hit_and_judgements_mark_the_others(searcher):
 
 
 def test_fewer_hits_only_when_fewer_documents_pass(searcher):
-    passing = {d.id for d in searcher.pool.docs() if d.meta.get("modality") == "CT" and d.collection.endswith("Head")}
+    head = searcher.pool.collection("retrieval/Head")
+    passing = [d for d in head.docs() if d.meta.get("modality") == "CT"]
     result = searcher.search(Asked("lung", k=500, filters={"domain": ["Head"], "modality": ["CT"]}))
-    found = [h.doc_id for h in result.hits] + [i for h in result.hits for _, i in h.copies]
-    assert passing <= set(found)
-    assert {h.doc_id for h in result.hits} <= passing
+    assert {h.doc_id for h in result.hits} <= {d.id for d in passing}
+    contents = {(d.full_text, d.images) for d in passing}
+    assert {(d.full_text, d.images) for d in (head.doc(h.doc_id) for h in result.hits)} == contents
     assert result.searched == len(passing)
+
+
+def test_a_copy_of_the_query_under_its_own_id_is_no_hit_either(tmp_path, collection_writer, workspace, encoder):
+    root = tmp_path / "twins"
+    for domain in ("Head", "Thorax"):
+        docs = [{"_id": i, "text": f"words {i}"} for i in ("a", "b")]
+        collection_writer(root / domain, [{"_id": "a", "caption": "words a"}], docs, [("a", "b", 2)])
+    (root / "benchmark.json").write_text(json.dumps({"ignore_identical_ids": True}))
+    searcher = Searcher(open_dataset(root, workspace), "retrieval", Pipeline(encoder, workspace))
+    query = searcher.dataset.collections["retrieval/Head"].query("a")
+    hits = searcher.search(Asked(query.text, query=query)).hits
+    assert [(h.doc_id, h.relevance, h.copies) for h in hits] == [("b", 2, 1)]
 
 
 def test_documents_without_a_usable_side_are_counted_and_never_found(searcher):
@@ -183,6 +196,8 @@ def test_long_words_are_cut_and_said(searcher):
     ("asked", "words"),
     [
         (Asked("   "), "picture, words, or both"),
+        (Asked("x" * 10_001), "at most 10,000"),
+        (Asked("half \ud800 pair"), "surrogate"),
         (Asked("lung", k=0), "between 1 and"),
         (Asked("lung", k=10**6), "between 1 and"),
         (Asked("lung", weight=2.0), "between 0"),
@@ -205,12 +220,14 @@ def test_stored_queries_compose_like_typed_ones(searcher, encoder):
 
 def test_views_show_pictures_problems_and_judgements(searcher, workspace):
     result = searcher.search(Asked("lung", k=10))
-    views = shown(searcher.dataset, result, False, workspace)
+    views = shown(searcher.dataset, result, None, workspace)
     assert all(v.judgement is None for v in views)
     assert all((v.picture or "").startswith("data:image/webp;base64,") or not v.pictures for v in views)
     (searcher.dataset.root / "images" / "12.png").write_bytes(b"changed since")
     hit = next(h for h in searcher.search(Asked("lung", k=200)).hits if h.doc_id == "d12")
-    view = shown(searcher.dataset, type(result)((hit,), 0, "exact", None, 1, "toy", 0.0), True, workspace)[0]
+    query = searcher.dataset.collections["retrieval/Thorax"].query("d75")
+    view = shown(searcher.dataset, type(result)((hit,), 0, "exact", None, 1, "toy", 0.0), query, workspace)[0]
+    assert view.judgement == "unjudged"
     assert view.picture is None and view.problem
     assert judgement(None, True) == "not-listed" and judgement(None, False) == "unjudged"
     assert judgement(0, False) == "not-relevant" and judgement(3, False) == "relevant-2"
