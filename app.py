@@ -8,9 +8,13 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 from core.context import AppContext
+from core.store.workspace import WorkspaceError
 from ui.app import build, launch_options
 
-context = AppContext()
+try:
+    context = AppContext()
+except (WorkspaceError, ValueError) as error:
+    raise SystemExit(f"Error: {error}") from None
 demo = build(context)
 
 if __name__ == "__main__":

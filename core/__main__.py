@@ -1,7 +1,7 @@
 """The command line: ``python -m core COMMAND``. Results on stdout, progress and warnings on stderr.
 
 With ``--json`` stdout holds one JSON value and nothing else. Exit codes: 0 done, 1 faults or an error in what was
-asked, 2 no data set.
+asked, 2 no data set or a wrong command line.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _print_report(dataset: Any, report: Any) -> None:
                 if f.kind == kind and (title == "Faults" or shown[kind] < 3):
                     shown[kind] += 1
                     _line(f"    {f.file}:{f.line}  {f.id}  {f.detail}")
-    if report.notes:
+    if any(number > 3 for number in Counter(f.kind for f in report.notes).values()):
         _line("")
         _line("Of each kind of note three are shown; --json lists all.")
 
@@ -223,7 +223,7 @@ def search(
     data: Data,
     task: Task,
     text: Annotated[str, typer.Option(help="Words.")] = "",
-    image: Annotated[Path | None, typer.Option(help="Picture file.")] = None,
+    image: Annotated[Path | None, typer.Option(help="Picture file.", readable=False)] = None,
     query: Annotated[str, typer.Option(help="A query of the data set, COLLECTION/ID; its judgements mark hits.")] = "",
     weight: Annotated[float | None, typer.Option(help="Weight of the picture, 0 … 1.")] = None,
     k: Annotated[int, typer.Option("--k", "-k", help="Number of hits.")] = 10,
@@ -246,7 +246,7 @@ def search(
     filters = {"domain": domain or [], "specialty": specialty or [], "modality": modality or []}
     try:
         own = _own_query(dataset, task, query) if query else None
-        images = [open_picture(image.read_bytes()).image] if image else []
+        images = [open_picture(_bytes(image)).image] if image else []
         if own is not None:
             text = text or own.text
             collection = dataset.collections[own.collection]
@@ -276,13 +276,20 @@ def search(
     _print_result(searcher, result, positives_only)
 
 
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise QueryError(f"The picture {path} cannot be read: {error.strerror}.") from None
+
+
 def _own_query(dataset: Any, task: str, name: str) -> Any:
     for collection in dataset.pool(task).collections:
         if name.startswith(f"{collection.key}/"):
             position = collection.queries.find(name.removeprefix(f"{collection.key}/"))
             if position is not None:
                 return collection.query_at(position)
-    raise QueryError(f"no query {name!r} in {task}; write COLLECTION/ID, for example {task}/Head/ID.")
+    raise QueryError(f"There is no query {name!r} in {task}. Write COLLECTION/ID, for example {task}/Head/ID.")
 
 
 def _print_result(searcher: Any, result: Any, positives_only: bool | None) -> None:

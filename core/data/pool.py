@@ -108,11 +108,11 @@ class Pool:
             if not wanted:
                 continue
             if facet not in FILTERS:
-                raise QueryError(f"no filter {facet!r}; there are {', '.join(FILTERS)}")
+                raise QueryError(f"There is no filter {facet!r}; there are {', '.join(FILTERS)}.")
             known = self.values(facet)
             unknown = [v for v in wanted if v not in known]
             if unknown:
-                raise QueryError(f"no {facet} {unknown[0]!r} in {self.task}; there are: {', '.join(known) or 'none'}")
+                raise QueryError(f"No {facet} {unknown[0]!r} in {self.task}; there are: {', '.join(known) or 'none'}.")
             if facet == "domain":
                 sizes = [len(c.corpus) for c in self.collections]
                 passes = np.repeat([c.domain in wanted for c in self.collections], sizes)

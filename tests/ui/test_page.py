@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import subprocess
 import sys
 from io import BytesIO
@@ -189,3 +190,10 @@ def test_the_guard_denies_and_adds_headers():
         assert ask(f"/gradio_api//{name}/x")[0] == 404
     status, headers = ask("/")
     assert status == 200 and b"frame-ancestors" in headers[b"content-security-policy"]
+
+
+@pytest.mark.parametrize(("name", "value"), [("M3R_WORKSPACE", "/proc/nowhere"), ("M3R_PUBLIC", "maybe")])
+def test_a_bad_setting_ends_the_start_in_one_sentence(name, value):
+    environment = {**os.environ, name: value}
+    done = subprocess.run([sys.executable, "app.py"], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith(f"Error: {name} is") and "Traceback" not in done.stderr
