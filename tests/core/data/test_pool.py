@@ -96,7 +96,7 @@ def test_filters_pass_what_a_plain_loop_passes(pool):
 def test_an_unknown_filter_or_value_says_what_there_is(pool):
     with pytest.raises(ValueError, match="no filter 'plane'; there are domain, specialty, modality"):
         pool.mask({"plane": ["axial"]})
-    with pytest.raises(ValueError, match="no modality 'XR' in summary; there are: CT, MR"):
+    with pytest.raises(ValueError, match="No modality 'XR' in summary; there are: CT, MR"):
         pool.mask({"domain": ["Head"], "modality": ["CT", "XR"]})
     with pytest.raises(ValueError, match="no domain 'Neck' in summary; there are: Head, none"):
         pool.mask({"domain": ["Neck"]})
