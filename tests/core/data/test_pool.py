@@ -98,7 +98,7 @@ def test_an_unknown_filter_or_value_says_what_there_is(pool):
         pool.mask({"plane": ["axial"]})
     with pytest.raises(ValueError, match="No modality 'XR' in summary; there are: CT, MR"):
         pool.mask({"domain": ["Head"], "modality": ["CT", "XR"]})
-    with pytest.raises(ValueError, match="no domain 'Neck' in summary; there are: Head, none"):
+    with pytest.raises(ValueError, match="No domain 'Neck' in summary; there are: Head, none"):
         pool.mask({"domain": ["Neck"]})
     assert pool.mask({}) is None and pool.mask({"plane": []}) is None
 
