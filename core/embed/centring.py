@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from core.data.dataset import DataSet
 from core.embed.pipeline import Pipeline, Progress, text_key
 from core.store import manifest
-from core.store.atomic import atomic_folder
+from core.store.atomic import atomic_folder, remove_leftovers
+from core.store.lock import lock
 
 SAMPLE, ENOUGH, SEED = 500, 100, 20261130
 """Documents in the sample, the fewest that make a mean of their own, and the seed that picks them."""
@@ -49,17 +52,33 @@ def centre_of(dataset: DataSet, side: str, pipeline: Pipeline, progress: Progres
     encoder = pipeline.encoder
     folder = pipeline.workspace.path("index", dataset.data_id, "centre", encoder.encoder_id, side)
     request = {"data_id": dataset.data_id, "encoder_id": encoder.encoder_id, "side": side, "seed": SEED, "n": SAMPLE}
+    stored = _stored(folder, request)
+    if stored is not None:
+        return stored
+    held = pipeline.workspace.path("locks", f"centre-{dataset.data_id}-{encoder.encoder_id}")
+    with lock(held, f"centring {side}s", say=lambda text: progress(text, 0, 0)):
+        remove_leftovers(folder.parent)
+        stored = _stored(folder, request)  # another process may have made it while we waited
+        return _make(dataset, side, pipeline, progress, folder, request) if stored is None else stored
+
+
+def _stored(folder: Path, request: dict[str, Any]) -> Centre | None:
     try:
         facts = manifest.read(folder, request, hashes=True)["facts"]
-        return Centre(np.load(folder / "mean.npy", allow_pickle=False), facts["source"], facts["n"])
     except manifest.ManifestError:
-        pass
+        return None  # missing or damaged: made again from the same sample
+    return Centre(np.load(folder / "mean.npy", allow_pickle=False), facts["source"], facts["n"])
+
+
+def _make(
+    dataset: DataSet, side: str, pipeline: Pipeline, progress: Progress, folder: Path, request: dict[str, Any]
+) -> Centre:
     keys = _sample(dataset, side, pipeline, progress)
     if len(keys) >= ENOUGH:
         mean = pipeline.stores[side].get(keys).astype(np.float64).mean(axis=0).astype(np.float32)
         centre = Centre(mean, "sample", len(keys))
     else:
-        centre = Centre(np.asarray(encoder.shipped_mean[side], np.float32), "model", 0)
+        centre = Centre(np.asarray(pipeline.encoder.shipped_mean[side], np.float32), "model", 0)
     with atomic_folder(folder) as temporary:
         np.save(temporary / "mean.npy", centre.mean)
         facts = {"source": centre.source, "n": centre.n, "keys": keys if centre.source == "sample" else []}
@@ -99,4 +118,5 @@ def _sample(dataset: DataSet, side: str, pipeline: Pipeline, progress: Progress)
         pipeline.encode_texts(texts.values(), progress)
     else:
         pipeline.encode_pictures(pictures, progress)
-    return sorted(k for k in chosen if k in pipeline.stores[side])
+    keys = sorted(chosen)
+    return [k for k, there in zip(keys, pipeline.stores[side].has(keys), strict=True) if there]

@@ -13,5 +13,8 @@ class Index(Protocol):
     kind: str
 
     def candidates(self, query: np.ndarray, k: int) -> np.ndarray:
-        """At least the ``min(k, n)`` best rows for ``query`` float32 [d], in no promised order, int64."""
+        """At least the ``min(k, n)`` best rows for ``query`` float32 [d], in no promised order, int64.
+
+        An approximate index that cannot reach that many gives none; whoever asks then searches exactly.
+        """
         ...

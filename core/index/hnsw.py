@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import subprocess
@@ -10,11 +11,19 @@ from pathlib import Path
 
 import numpy as np
 
-M, EF_CONSTRUCTION, EF = 16, 200, 128
+from core.data.dataset import Progress, silent
+
+M, EF_CONSTRUCTION, EF = 32, 200, 256
 """Links a node, beam while building, least beam while searching."""
+
+SEED = 1
+"""Of the levels of the nodes."""
 
 SINGLE_THREAD_BELOW = 20_000
 """Up to this many vectors one thread builds the graph, so the same input gives the same graph."""
+
+_STEP = 4096
+"""Vectors between two reports of progress while building."""
 
 _PROBE = """
 import hnswlib, numpy
@@ -54,18 +63,21 @@ class HnswIndex:
         self._index.set_ef(EF)  # type: ignore[attr-defined]
 
     @classmethod
-    def build(cls, vectors: np.ndarray, seed: int = 1) -> HnswIndex:
-        """Build from float32 [n, d], n ≥ 1."""
+    def build(cls, vectors: np.ndarray, progress: Progress = silent) -> HnswIndex:
+        """Build from float32 [n, d], n ≥ 1; they may be memory-mapped, the graph keeps its own copy."""
         import hnswlib
 
+        n = len(vectors)
         index = hnswlib.Index(space="ip", dim=vectors.shape[1])
-        index.init_index(max_elements=len(vectors), M=M, ef_construction=EF_CONSTRUCTION, random_seed=seed)
-        index.add_items(np.asarray(vectors), num_threads=1 if len(vectors) < SINGLE_THREAD_BELOW else -1)
-        return cls(index, len(vectors))
+        index.init_index(max_elements=n, M=M, ef_construction=EF_CONSTRUCTION, random_seed=SEED)
+        for start in range(0, n, _STEP):
+            progress("Building the graph", start, n)
+            index.add_items(vectors[start : start + _STEP], num_threads=1 if n < SINGLE_THREAD_BELOW else -1)
+        return cls(index, n)
 
     @classmethod
     def open(cls, path: Path, dimension: int, n: int) -> HnswIndex:
-        """Open a file that `save` wrote; the caller has checked its hash."""
+        """Open a file that `save` wrote; the caller has checked its hash. RuntimeError when it is cut short."""
         import hnswlib
 
         index = hnswlib.Index(space="ip", dim=dimension)
@@ -73,11 +85,18 @@ class HnswIndex:
         return cls(index, n)
 
     def save(self, path: Path) -> None:
+        """Write the graph. OSError when the file is not whole: hnswlib does not notice a full disk."""
         self._index.save_index(str(path))  # type: ignore[attr-defined]
+        expected = self._index.index_file_size()  # type: ignore[attr-defined]
+        if path.stat().st_size != expected:
+            raise OSError(
+                errno.ENOSPC, f"only {path.stat().st_size} of {expected} bytes of the graph were written", path
+            )
 
     def candidates(self, query: np.ndarray, k: int) -> np.ndarray:
-        k = min(k, self._n)
-        if k > EF:  # hnswlib returns too few below ef; a beam this wide reads most of the graph anyway
-            raise ValueError(f"k = {k} is above the beam of {EF}; search exactly")
-        labels, _ = self._index.knn_query(query[None], k=k, num_threads=1)  # type: ignore[attr-defined]
+        """The ``k`` best rows that a beam of ``max(EF, k)`` finds; none where the graph does not reach k."""
+        try:
+            labels, _ = self._index.knn_query(query[None], k=min(k, self._n), num_threads=1)  # type: ignore[attr-defined]
+        except RuntimeError:  # "Cannot return the results in a contiguous 2D array"
+            return np.zeros(0, np.int64)
         return labels[0].astype(np.int64)

@@ -15,8 +15,7 @@ from PIL import Image
 from core.data.dataset import DataSet, silent
 from core.embed.centring import SEED, Centre, centre_of, centred
 from core.embed.pipeline import Pipeline, Progress, text_key
-from core.index.exact import best
-from core.index.hnsw import EF
+from core.index.nearest import nearest
 from core.index.pool_index import LEFT_OUT, pool_index, recall_at
 from core.records import Hit, Query, QueryError, SearchResult
 from core.search.compose import ComposedQuery, compose
@@ -24,9 +23,6 @@ from core.store.atomic import write_bytes
 
 RECALL_QUERIES = 100
 """Queries of the data set on which HNSW's recall is measured."""
-
-SMALL_SUBSET = 50_000
-"""A filter that leaves at most this many vectors is searched exactly; so is what HNSW could not fill."""
 
 MAX_K = 1000
 
@@ -127,31 +123,19 @@ class Searcher:
         return {r for r in copies if self.pool.key(r)[1] == query.id}
 
     def _allowed(self, mask: np.ndarray | None) -> np.ndarray | None:
-        """Vector rows with at least one permitted document, sorted, or None for all."""
+        """bool [vectors]: those with at least one permitted document, or None for all."""
         if mask is None:
             return None
-        groups = np.unique(self.index.group_of_row[mask])
-        return np.unique(self.index.vector_of_group[groups[groups != LEFT_OUT]]).astype(np.int64)
+        groups = self.index.group_of_row[mask]
+        permitted = np.zeros(len(self.index.exact.vectors), bool)
+        permitted[self.index.vector_of_group[groups[groups != LEFT_OUT]]] = True
+        return permitted
 
     def _candidates(
         self, query: ComposedQuery, k: int, allowed: np.ndarray | None, exact: bool
     ) -> tuple[np.ndarray, str]:
         """Vector rows that hold at least the k best permitted ones, and the index that found them."""
-        n = len(self.index.exact.vectors)
-        if allowed is not None and len(allowed) == n:
-            allowed = None
-        graph = None if exact else self.index.hnsw
-        if graph is not None and allowed is None and k <= EF:
-            return graph.candidates(query.mixed, k), "hnsw"
-        if graph is not None and allowed is not None and len(allowed) > SMALL_SUBSET:
-            wide = min(EF, int(np.ceil(2 * k * n / len(allowed))))
-            found = graph.candidates(query.mixed, wide)
-            found = found[np.isin(found, allowed)]
-            if len(found) >= k:
-                return found, "hnsw"
-        rows = np.arange(n) if allowed is None else allowed
-        scores = self.index.exact.scores(query.sides, None if allowed is None else allowed)
-        return rows[best(scores[:, 0] + scores[:, 1], k)], "exact"
+        return nearest(self.index.exact, None if exact else self.index.hnsw, query.sides, k, allowed)
 
     def _hits(
         self, vectors: np.ndarray, shares: np.ndarray, mask: np.ndarray | None, left_out: set[int], asked: Asked

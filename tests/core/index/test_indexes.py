@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import resource
+import signal
+
 import numpy as np
 import pytest
 
@@ -55,12 +60,57 @@ def test_the_same_vectors_give_the_same_graph_file(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_more_than_there_are_is_clipped_and_more_than_the_beam_is_refused():
+def test_more_than_there_are_is_clipped_and_more_than_the_beam_widens_it():
     index = hnsw.HnswIndex.build(clustered(60))
     assert sorted(index.candidates(clustered(1)[0], 100)) == list(range(60))
-    wide = hnsw.HnswIndex.build(clustered(300))
-    with pytest.raises(ValueError, match="beam"):
-        wide.candidates(clustered(1)[0], hnsw.EF + 1)
+    vectors = clustered(2000)
+    wide, query = hnsw.HnswIndex.build(vectors), clustered(1, seed=5)[0]
+    k = 2 * hnsw.EF
+    found = wide.candidates(query, k)
+    truth = np.argsort(-(vectors @ query))[:k]
+    assert len(found) == k and np.isin(found, truth).mean() >= 0.98
+
+
+def test_a_graph_that_does_not_reach_k_gives_nothing():
+    index = hnsw.HnswIndex.build(clustered(60))
+    index._index.mark_deleted(7)
+    assert len(index.candidates(clustered(1)[0], 60)) == 0
+    assert len(index.candidates(clustered(1)[0], 59)) == 59
+
+
+def test_building_reports_and_chunks_do_not_change_the_graph(tmp_path, monkeypatch):
+    vectors, steps = clustered(300), []
+    hnsw.HnswIndex.build(vectors).save(tmp_path / "whole")
+    monkeypatch.setattr(hnsw, "_STEP", 77)
+    hnsw.HnswIndex.build(vectors, lambda *step: steps.append(step)).save(tmp_path / "chunks")
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "chunks").read_bytes()
+    assert steps == [("Building the graph", done, 300) for done in (0, 77, 154, 231)]
+
+
+def test_a_graph_that_the_disk_cut_short_is_an_error_and_not_an_index(tmp_path):
+    index = hnsw.HnswIndex.build(clustered(300))
+    index.save(tmp_path / "whole")
+    size = (tmp_path / "whole").stat().st_size
+
+    def limited():  # what a full disk does to a library that does not look
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2))
+        try:
+            index.save(tmp_path / "cut")
+        except OSError as error:
+            os._exit(42 if error.errno == errno.ENOSPC else 1)
+        os._exit(0)
+
+    child = os.fork()
+    if child == 0:
+        try:
+            limited()
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 42
+    assert (tmp_path / "cut").stat().st_size < size
+    with pytest.raises(RuntimeError):
+        hnsw.HnswIndex.open(tmp_path / "cut", 32, 300)
 
 
 @pytest.mark.parametrize(
