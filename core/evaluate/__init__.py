@@ -1,0 +1,1 @@
+"""From a run and the judgements to per-query measures, means and their intervals."""
