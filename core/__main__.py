@@ -283,6 +283,39 @@ def _bytes(path: Path) -> bytes:
         raise QueryError(f"The picture {path} cannot be read: {error.strerror}.") from None
 
 
+@app.command()
+def adapt(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Folder for the head; a head that stands there is replaced.")],
+    split: Annotated[str, typer.Option(help="Train on the queries with this meta.split; all when empty.")] = "train",
+    folds: Annotated[int, typer.Option(help="Also make this many cross-fitting heads of all cases (0: none).")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of topics, batches and weights.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Train medlite's head on your own cases; the towers stay as they are. Writes a model card."""
+    from core.adapt.command import AdaptError, adapt_head
+    from core.models.base import ModelUnavailable
+
+    bar = _Bar()
+    dataset, workspace = _open(data, "test", bar)
+    try:
+        result = adapt_head(dataset, split, out, workspace, bar, folds=folds, seed=seed)
+    except (AdaptError, ModelUnavailable, ValueError, OSError) as error:
+        bar.close()
+        _fail(error)
+    bar.close()
+    if as_json:
+        _print_json(result)
+        return
+    _line(f"Wrote {out}; read {out / 'README.md'} for what it did and how well it generalises.")
+    for name, value in result["success"].items():
+        _line(
+            f"{name}: words to picture {value['text_to_image']:.3f}, picture to picture {value['image_to_image']:.3f}"
+        )
+    for number, folder in enumerate(result["folds"]):
+        _line(f"fold {number}: {folder}")
+
+
 def _own_query(dataset: Any, task: str, name: str) -> Any:
     for collection in dataset.pool(task).collections:
         if name.startswith(f"{collection.key}/"):

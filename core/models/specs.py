@@ -39,10 +39,10 @@ SPECS: dict[str, ModelSpec] = {
     "medlite": ModelSpec(
         name="medlite",
         model_id="medlite (EfficientNet-Lite0 + all-MiniLM-L6-v2)",
-        revision="closed-form-1",
-        version="0",
+        revision="contrastive-1",
+        version="1",
         licence="towers Apache-2.0; head for research use: the source states no licence for its training data",
-        parameters=26_427_904,
+        parameters=27_247_616,
         paradigm="CLIP-style",
         sides=("image", "text"),
         adapter="core.models.medlite",

