@@ -182,8 +182,8 @@ def _trials(trials: Mapping[str, Any] | None) -> str:
     ]
     frozen = [(f"{row['components']}", f"{row['whitening']}", f"{row['ndcg']:.3f}") for row in trials["frozen"]]
     return (
-        f"Settings tried, each on {trials['head'][0]['draws']} draws of inner topics from the `train` cases (Success@10 "
-        "of the epoch kept, mean over the draws; `trials.json`):\n\n"
+        f"Settings tried, each on {trials['head'][0]['draws']} draws of inner topics from the `train` cases "
+        "(Success@10 of the epoch kept, mean over the draws; `trials.json`):\n\n"
         + _table(("setting", "words → picture", "picture → other picture", "mean"), rows)
         + "\n\nThe frozen picture block, which learns nothing from cases, on all `train` questions, picture alone "
         "(nDCG@10 over one pool; 1280 axes without evening out are the tower's features as they are):\n\n"

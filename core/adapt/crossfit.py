@@ -116,7 +116,8 @@ def fold_encoders(
     request = plan.request(recipe, towers)
     base = workspace.path("heads", dataset.data_id, manifest.short_hash(request))
     given: Material | None = None
-    with lock(workspace.path("locks", f"heads-{dataset.data_id}"), "training fold heads"):
+    held = workspace.path("locks", f"heads-{dataset.data_id}")
+    with lock(held, "training fold heads", wait=float("inf"), say=lambda text: progress(text, 0, 0)):
         remove_leftovers(base)
         for number in range(folds):
             folder = base / f"fold-{number}"

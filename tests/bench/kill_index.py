@@ -94,7 +94,7 @@ def main() -> None:
         print(f"undisturbed: {whole:.1f} s, documents {documents}")
         generator = random.Random(arguments.seed)
         for _ in range(KILLS):
-            seconds, rows = index(data, stormy, generator.uniform(0.05, 0.4) * whole)
+            seconds, rows = index(data, stormy, generator.uniform(0.1, 0.6) * whole)
             rest = sorted({p.parent.name for p in (stormy / "vectors").glob("*/*/job-*/part-*/manifest.json")})
             blocks = len(list((stormy / "vectors").glob("*/*/block-*")))
             end = "ended before it was killed" if rows else "killed"
