@@ -37,7 +37,9 @@ that could not be read: {n["unreadable"]}.
 
 A tenth of the topics ({n["inner_topics"]}) was kept apart. On these unseen topics training was stopped
 (epoch {evidence["best_epoch"]} of {len(evidence["epochs"]) - 1}) and the weights below were chosen, so their figures
-are a little optimistic. Nothing was chosen on other data.
+are a little optimistic. No weight of this run was chosen on other data. The recipe itself (settings, stopping rule,
+evening out of the frozen axes) was settled on MedPix `train` topics, in part after its `dev` and cross-fitted figures
+had been seen: on MedPix those figures are not a first look.
 
 ## How well it generalises
 
