@@ -185,24 +185,29 @@ def index(
     rows = []
     try:
         for name in [task] if task else dataset.tasks:
+            before = pipeline.done.encoded
             searcher = Searcher(dataset, name, pipeline, bar)
             bar.close()
             facts = searcher.index.facts
             row = {"task": name, "kind": "hnsw" if searcher.index.hnsw else "exact", "model": model}
             row |= {k: facts[k] for k in ("documents", "distinct", "left_out", "truncated", "centres")}
             row |= {"recall_at_10": searcher.recall_at_10, "recall_queries": searcher.recall_queries}
-            rows.append(row | {"note": searcher.index.hnsw_problem})
+            row |= {"encoded": pipeline.done.encoded - before, "note": searcher.index.hnsw_problem}
+            rows.append(row)
             if not as_json:
                 recall = "" if row["recall_at_10"] is None else f"recall@10 {row['recall_at_10']:.3f} against exact, "
                 recall += f"n = {row['recall_queries']} queries" if recall else row["note"]
                 typer.echo(
                     f"{name}: {row['documents']} documents, {row['distinct']} distinct vectors, "
-                    f"{row['left_out']} left out, {row['truncated']} texts cut; {row['kind']}, {recall}"
+                    f"{row['left_out']} left out, {row['truncated']} texts cut; {row['kind']}, {recall}; "
+                    f"{row['encoded']} encoded now"
                 )
     except (DataError, ModelUnavailable, OSError) as error:
         _fail(error)
     finally:
         bar.close()
+    for note in pipeline.done.notes:
+        typer.echo(note, err=True)
     if as_json:
         _print_json(rows)
 

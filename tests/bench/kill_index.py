@@ -38,10 +38,10 @@ def copy(source: Path, collections: list[str], target: Path) -> None:
                     shutil.copy(source / reference, target / reference)
 
 
-def index(data: Path, workspace: Path, kill_after: float | None = None) -> tuple[float, list[dict] | None]:
+def index(data: Path, workspace: Path, moment: tuple[int, float] | None = None) -> tuple[float, list[dict] | None]:
     """Seconds that one run took and its rows; None for the rows when it was killed.
 
-    ``kill_after`` is in seconds from when the run holds the lock of a vector store: from when it encodes.
+    ``moment`` = (n, s): it is killed s seconds after it has stored n blocks, counted from when it starts to encode.
     """
     command = [sys.executable, "-m", "core", "index", str(data), "--json"]
     environment = {**os.environ, "M3R_WORKSPACE": str(workspace)}
@@ -49,14 +49,17 @@ def index(data: Path, workspace: Path, kill_after: float | None = None) -> tuple
     process = subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
-    if kill_after is not None:
-        locks = workspace / "locks"
-        while process.poll() is None:
-            if any(f"process {process.pid}," in lock.read_text() for lock in locks.glob("vectors-*")):
-                break
+    seconds = None
+    if moment is not None:
+        blocks, seconds = moment
+        before, encoding, fresh = parts(workspace), False, set()
+        while process.poll() is None and not (encoding and len(fresh) >= blocks):
             time.sleep(0.02)
+            locks = (workspace / "locks").glob("vectors-*")
+            encoding = encoding or any(f"process {process.pid}," in lock.read_text() for lock in locks)
+            fresh |= parts(workspace) - before
     try:
-        out, _ = process.communicate(timeout=kill_after)
+        out, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
         process.communicate()
@@ -64,6 +67,12 @@ def index(data: Path, workspace: Path, kill_after: float | None = None) -> tuple
     if process.returncode:
         sys.exit(f"{' '.join(command)} failed with exit code {process.returncode}")
     return time.perf_counter() - started, json.loads(out)
+
+
+def parts(workspace: Path) -> set[str]:
+    """The stored blocks of jobs that are not finished."""
+    folder = workspace / "vectors"
+    return {p.parent.relative_to(folder).as_posix() for p in folder.glob("*/*/job-*/part-*/manifest.json")}
 
 
 def content(workspace: Path, top: str) -> dict[str, tuple[bytes, int]]:
@@ -94,8 +103,8 @@ def main() -> None:
         print(f"undisturbed: {whole:.1f} s, documents {documents}")
         generator = random.Random(arguments.seed)
         for _ in range(KILLS):
-            seconds, rows = index(data, stormy, generator.uniform(0.1, 0.6) * whole)
-            rest = sorted({p.parent.name for p in (stormy / "vectors").glob("*/*/job-*/part-*/manifest.json")})
+            seconds, rows = index(data, stormy, (generator.randrange(1, 3), generator.uniform(0, 3)))
+            rest = sorted(Path(p).name for p in parts(stormy))
             blocks = len(list((stormy / "vectors").glob("*/*/block-*")))
             end = "ended before it was killed" if rows else "killed"
             print(f"{end} after {seconds:.1f} s: {blocks} finished jobs, parts {rest or 'none'} of unfinished ones")

@@ -17,6 +17,7 @@ from core.data import health
 from core.data.dataset import DataSet
 from core.data.layouts import DataError
 from core.data.pool import Pool
+from core.embed.pipeline import Pace
 from core.media.picture import PictureError, open_picture
 from core.media.thumbnails import data_uri
 from core.models import specs
@@ -131,6 +132,7 @@ class SearchPage:
             if progress is not None:
                 progress((done, total or None), desc=what)
 
+        paced = Pace(report)
         started = time.perf_counter()
         held = held or Held()
         try:
@@ -140,9 +142,9 @@ class SearchPage:
                 raise QueryError("Give a picture, words, or both.")
             dataset = self.context.dataset(label)
             query, edited = _held_query(dataset, task, held, words or "")
-            searcher = self.context.searcher(dataset, task, MODEL, report)
+            searcher = self.context.searcher(dataset, task, MODEL, paced)
             asked = Asked(words or "", held.images, float(weight), int(k), {"domain": domains or []}, exact, query)
-            result = searcher.search(asked, report)
+            result = searcher.search(asked, paced)
             if edited:
                 result = dataclasses.replace(result, notes=(*result.notes, EDITED))
             name = query.id if query else ""
