@@ -1,7 +1,7 @@
 """Centring: vectors minus the mean of their side, so that scores compare content and not what all share.
 
-Centring a mixed image and text space before adding scores is the training-free step of BASIC (Psomas et al.,
-2025) that matters most; formula and sample in the project's README.
+Centring each side of a mixed image and text space before scores are added is the first step of BASIC, a
+training-free method of composed image retrieval.
 """
 
 from __future__ import annotations
