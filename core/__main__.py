@@ -17,7 +17,7 @@ import typer
 from tqdm import tqdm
 
 from core.records import QueryError
-from core.settings import Settings
+from core.settings import STORE, Settings
 from core.store.workspace import WorkspaceError, open_workspace
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -174,25 +174,33 @@ def index(
     as_json: AsJson = False,
     qrels: Qrels = "test",
 ) -> None:
-    """Build the vectors and indexes that are missing; print each pool's size and HNSW recall."""
+    """Build the vectors, indexes and match strengths that are missing; print each pool's size and HNSW recall."""
     from core.data.layouts import DataError
+    from core.evaluate.fair import Fair
     from core.models.base import ModelUnavailable
+    from core.search.calibrate import calibrate
     from core.search.searcher import Searcher
 
     bar = _Bar()
     dataset, workspace = _open(data, qrels, bar)
     pipeline = _pipeline(model, workspace)
-    rows = []
+    rows, fair = [], None
     try:
         for name in [task] if task else dataset.tasks:
             before = pipeline.done.encoded
             searcher = Searcher(dataset, name, pipeline, bar)
+            if searcher.calibration is None:
+                fair = fair or Fair(dataset, pipeline, bar)
+                parts = [(answerer.searcher, answerer.queries) for answerer in fair.answerers(name, bar)]
+                searcher.keep_calibration(calibrate(searcher, parts, fair.source, bar))
             bar.close()
-            facts = searcher.index.facts
-            row = {"task": name, "kind": "hnsw" if searcher.index.hnsw else "exact", "model": model}
+            facts, spec = searcher.index.facts, pipeline.encoder.spec
+            row = {"task": name, "kind": "hnsw" if searcher.index.hnsw else "exact"}
+            row |= {"model": model, "model_id": spec.model_id, "revision": spec.revision}
             row |= {k: facts[k] for k in ("documents", "distinct", "left_out", "truncated", "centres")}
             row |= {"recall_at_10": searcher.recall_at_10, "recall_queries": searcher.recall_queries}
             row |= {"encoded": pipeline.done.encoded - before, "note": searcher.index.hnsw_problem}
+            row["strength"] = _strength_row(searcher.calibration)
             rows.append(row)
             if not as_json:
                 recall = "" if row["recall_at_10"] is None else f"recall@10 {row['recall_at_10']:.3f} against exact, "
@@ -202,6 +210,7 @@ def index(
                     f"{row['left_out']} left out, {row['truncated']} texts cut; {row['kind']}, {recall}; "
                     f"{row['encoded']} encoded now"
                 )
+                _print_strength(row["strength"])
     except (DataError, ModelUnavailable, OSError) as error:
         _fail(error)
     finally:
@@ -210,6 +219,30 @@ def index(
         typer.echo(note, err=True)
     if as_json:
         _print_json(rows)
+
+
+def _strength_row(calibration: Any) -> dict[str, Any]:
+    """The calibration of a pool for tables and JSON: by mode what was measured, and on how many."""
+    names = ("n", "clusters", "auroc", "weak_answered", "weak_unanswered", "n_unanswered")
+    modes = {mode: {name: getattr(curve, name) for name in names} for mode, curve in calibration.curves.items()}
+    return {"source": calibration.source, "default_weight": calibration.default_weight, "modes": modes}
+
+
+def _print_strength(row: dict[str, Any]) -> None:
+    _line(f"  match strength, from {row['source']}; picture and words at weight {row['default_weight']:.2f}")
+    for mode, found in row["modes"].items():
+        if not found["n"]:
+            _line(f"    {mode:8} no judged queries")
+            continue
+        shown = {
+            name: "not measured" if found[name] is None else f"{found[name]:.3f}"
+            for name in ("auroc", "weak_answered", "weak_unanswered")
+        }
+        _line(
+            f"    {mode:8} AUROC {shown['auroc']} (n = {found['n']} queries / {found['clusters']} topics); weak: "
+            f"{shown['weak_answered']} of them, {shown['weak_unanswered']} of {found['n_unanswered']} with their "
+            "relevant documents taken out"
+        )
 
 
 def _pipeline(model: str, workspace: Any) -> Any:
@@ -241,7 +274,9 @@ def search(
     qrels: Qrels = "test",
 ) -> None:
     """Search a pool with a picture, words, or both."""
+    from core.adapt.pairs import case_of
     from core.data.layouts import DataError
+    from core.evaluate.fair import trained_cases
     from core.media.picture import PictureError, open_picture
     from core.models.base import ModelUnavailable
     from core.search.searcher import Asked, Searcher
@@ -249,6 +284,7 @@ def search(
     bar = _Bar()
     dataset, workspace = _open(data, qrels, bar)
     filters = {"domain": domain or [], "specialty": specialty or [], "modality": modality or []}
+    pipeline = _pipeline(model, workspace)
     try:
         own = _own_query(dataset, task, query) if query else None
         images = [open_picture(_bytes(image)).image] if image else []
@@ -256,22 +292,27 @@ def search(
             text = text or own.text
             collection = dataset.collections[own.collection]
             images = images or [open_picture(collection.picture(r)).image for r in own.images]
-        asked = Asked(text, images, weight, k, filters, exact, own)
+        trained_on = own is not None and case_of(own) in trained_cases(dataset, pipeline)
+        asked = Asked(text, images, weight, k, filters, exact, own, trained_on)
         if not text.strip() and not images:
             raise QueryError("Give --text, --image, or both.")
-        searcher = Searcher(dataset, task, _pipeline(model, workspace), bar)
+        searcher = Searcher(dataset, task, pipeline, bar)
         result = searcher.search(asked, bar)
     except (DataError, PictureError, QueryError, ModelUnavailable, OSError) as error:
         bar.close()
         _fail(error)
     bar.close()
+    spec = pipeline.encoder.spec
     if as_json:
         about = {"task": task, "text": text, "image": str(image) if image else None, "query": query or None}
         about |= {"weight": result.weight, "k": k, "filters": {f: v for f, v in filters.items() if v}}
         _print_json(
             {
                 "query": about | {"model": result.model, "data_id": dataset.data_id, "searched": result.searched},
+                "model": {"name": result.model, "model_id": spec.model_id, "revision": spec.revision},
                 "index": {"kind": result.index_kind, "recall_at_10": result.recall_at_10},
+                "strength": dataclasses.asdict(result.strength) if result.strength else None,
+                "judged": {"relevant": result.relevant, "best_rank": result.best_relevant, "trained_on": trained_on},
                 "hits": [{n: v for n, v in dataclasses.asdict(h).items() if n != "copies"} for h in result.hits],
                 "notes": list(result.notes),
             }
@@ -279,6 +320,32 @@ def search(
         return
     positives_only = dataset.collections[own.collection].positives_only if own is not None else None
     _print_result(searcher, result, positives_only)
+
+
+@app.command()
+def ship(
+    out: Annotated[Path, typer.Option(help="Folder of the read-only store to fill.")] = STORE,
+    model: Annotated[list[str] | None, typer.Option(help="Encoder; may be repeated. All when left out.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the demo's vectors, match strengths and runs again, for the store that the repository ships."""
+    from core.data.layouts import DataError
+    from core.evaluate.ship import ship as fill
+    from core.models.base import ModelUnavailable
+
+    bar = _Bar()
+    try:
+        rows = fill(out, model, bar)
+    except (DataError, ModelUnavailable, KeyError, OSError) as error:
+        bar.close()
+        _fail(error.args[0] if isinstance(error, KeyError) else error)
+    bar.close()
+    if as_json:
+        _print_json(rows)
+    else:
+        for row in rows:
+            made = f"{row['runs']} runs, {row['vectors']} vectors"
+            _line(f"{row['model']:10} {row['model_id']} {row['revision']}  {row['task']:16} {made}")
 
 
 def _bytes(path: Path) -> bytes:
@@ -305,6 +372,7 @@ def adapt(
     dataset, workspace = _open(data, "test", bar)
     try:
         result = adapt_head(dataset, split, out, workspace, bar, folds=folds, seed=seed)
+        result["runs"] = _cross_fitted(dataset, out, workspace, folds, seed, bar) if folds else []
     except (AdaptError, ModelUnavailable, ValueError, OSError) as error:
         bar.close()
         _fail(error)
@@ -319,6 +387,36 @@ def adapt(
         )
     for number, folder in enumerate(result["folds"]):
         _line(f"fold {number}: {folder}")
+    for row in result["runs"]:
+        _line(
+            f"cross-fitted run of {row['place']}: nDCG@10 "
+            + ("N/A" if row["ndcg_at_10"] is None else f"{row['ndcg_at_10']:.3f}")
+            + f" (n = {row['n']} queries / {row['clusters']} topics, {row['interval']}); {row['folder']}"
+        )
+
+
+def _cross_fitted(dataset: Any, head: Path, workspace: Any, folds: int, seed: int, bar: _Bar) -> list[dict[str, Any]]:
+    """The runs that stand for a head on the data it was trained on, made where they are missing."""
+    from core.data.topics import cluster_of
+    from core.embed.pipeline import Pipeline
+    from core.evaluate.fair import Fair
+    from core.evaluate.make import make_runs
+    from core.evaluate.run import document, open_run
+    from core.evaluate.stats import cluster_mean
+    from core.models.medlite import MedliteEncoder
+
+    fair = Fair(dataset, Pipeline(MedliteEncoder(head_folder=head), workspace), bar, folds, seed)
+    rows = []
+    for made in (made for task in dataset.tasks for made in make_runs(fair, task, bar)):
+        values = open_run(made.folder).measures["nDCG@10"]
+        collection = dataset.collections[made.info.place]
+        clusters = [cluster_of(collection.query(document(name, collection.key)[1])) for name in values]
+        mean = cluster_mean(list(values.values()), clusters)
+        ends = "no interval" if mean.low is None else f"{mean.low:.3f} … {mean.high:.3f}, {mean.method}"
+        value = mean.mean if mean.n else None
+        row = {"place": made.info.place, "folder": str(made.folder), "ndcg_at_10": value, "n": mean.n}
+        rows.append(row | {"clusters": mean.clusters, "interval": ends})
+    return rows
 
 
 def _own_query(dataset: Any, task: str, name: str) -> Any:
@@ -330,14 +428,28 @@ def _own_query(dataset: Any, task: str, name: str) -> Any:
     raise QueryError(f"There is no query {name!r} in {task}. Write COLLECTION/ID, for example {task}/Head/ID.")
 
 
+def _strength_words(strength: Any) -> str:
+    from core.search.strength import WEAK_MEANS
+
+    band = "" if strength.band is None else f"{strength.band}: " if strength.band != "weak" else f"weak, {WEAK_MEANS}: "
+    reason = f" ({strength.reason})" if strength.calibrated and strength.reason else ""
+    return f"{band}{strength.sentence}{reason}"
+
+
 def _print_result(searcher: Any, result: Any, positives_only: bool | None) -> None:
     from core.search.views import judgement
 
+    spec = searcher.encoder.spec
     recall = "" if result.recall_at_10 is None else f" (recall@10 {result.recall_at_10:.3f})"
     _line(
-        f"{result.searched} documents of {searcher.task} searched with {result.model}, {result.index_kind}{recall}, "
+        f"{result.searched} documents of {searcher.task} searched with {result.model} ({spec.model_id}, "
+        f"{spec.revision}), {result.index_kind}{recall}, "
         f"picture weight {result.weight:.2f}, {result.seconds * 1000:.0f} ms"
     )
+    if result.strength is not None:
+        _line(f"match strength: {_strength_words(result.strength)}")
+    if result.best_relevant is not None:
+        _line(f"best relevant document: rank {result.best_relevant} ({result.relevant} relevant here)")
     for note in result.notes:
         _line(note)
     _line("rank   score  picture   words  judgement     document")

@@ -13,6 +13,7 @@ from core.data.dataset import DataSet, Progress, open_dataset, silent
 from core.data.layouts import DataError
 from core.embed.pipeline import Pipeline
 from core.models import specs
+from core.records import Query
 from core.search.searcher import Searcher
 from core.settings import DEMO, Settings
 from core.store.workspace import Workspace, open_workspace
@@ -55,7 +56,7 @@ class AppContext:
                 label = f"{path.name or path} ({number})"
             sources.append(Source(label, path))
         self.sources = tuple(sources)
-        self._datasets = _Once()
+        self._datasets, self._trained = _Once(), _Once()
         self._pipelines = _Once()
         self._searchers: OrderedDict[tuple[Path, str, str, str], Searcher] = OrderedDict()
         self._lock, self._preparing, self._step = threading.Lock(), threading.Lock(), "starting"
@@ -76,6 +77,14 @@ class AppContext:
     def pipeline(self, model: str) -> Pipeline:
         """The encoder of this name with its vector stores; raises `core.models.base.ModelUnavailable`."""
         return self._pipelines.get(model, lambda: Pipeline(specs.load(model), self.workspace))
+
+    def trained_on(self, dataset: DataSet, model: str, query: Query) -> bool:
+        """Whether the model's card names the case of this query of the data set as training data."""
+        from core.adapt.pairs import case_of
+        from core.evaluate.fair import trained_cases
+
+        key = (dataset.root, dataset.data_id, model)
+        return case_of(query) in self._trained.get(key, lambda: trained_cases(dataset, self.pipeline(model)))
 
     def searcher(self, dataset: DataSet, task: str, model: str, progress: Progress = silent) -> Searcher:
         """The searcher of a pool; the first call builds what is missing and reports progress.

@@ -93,8 +93,28 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Strength:
+    """What to say of a best hit. Not calibrated: ``reason`` says why, and there is neither percentage nor n.
+
+    ``percent`` is 0…100 unrounded. ``band`` is ``strong``, ``fair`` or ``weak``, or None where ``reason`` says why.
+    """
+
+    sentence: str
+    percent: float | None
+    n: int
+    band: str | None
+    calibrated: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Hits with everything needed to say how they came about. ``seconds`` is the wall time of this search."""
+    """Hits with everything needed to say how they came about. ``seconds`` is the wall time of this search.
+
+    ``strength`` is None without hits. ``relevant``: how many permitted contents the data set judges relevant to its
+    own query, and ``best_relevant`` the rank of the best of them among all permitted contents, however far down;
+    None where there is none or the query is not the data set's.
+    """
 
     hits: tuple[Hit, ...]
     weight: float
@@ -104,3 +124,6 @@ class SearchResult:
     model: str
     seconds: float
     notes: tuple[str, ...] = ()
+    strength: Strength | None = None
+    relevant: int = 0
+    best_relevant: int | None = None

@@ -9,6 +9,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 DEMO = REPOSITORY / "assets" / "demo"
 MODELS = REPOSITORY / "assets" / "models"
+STORE = REPOSITORY / "assets" / "store"
+"""What the repository ships ready-made for the demo: the layout of a workspace, read after it, never written."""
 
 
 @dataclass(frozen=True, slots=True)

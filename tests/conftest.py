@@ -110,7 +110,7 @@ class ToyEncoder:
     It counts what it encodes, so tests can see that nothing is encoded twice.
     """
 
-    name, dimension, encoder_id = "toy", 16, "toy-encoder"
+    name, dimension, encoder_id, card = "toy", 16, "toy-encoder", None
     limit = 12
 
     def __init__(self) -> None:

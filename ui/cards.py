@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from html import escape as _escape
 from typing import Any
 
-from core.records import SearchResult
+from core.records import SearchResult, Strength
 from core.search.views import Shown
-from ui.text import JUDGEMENTS, NOTHING_PASSES, NOTHING_TO_SEARCH, NOTHING_YET
+from ui.text import BAND_WORDS, JUDGEMENTS, NOTHING_PASSES, NOTHING_TO_SEARCH, NOTHING_YET
 
 PASSAGE = 420
 """Characters of a passage that a card shows before "Whole text"."""
@@ -116,11 +116,28 @@ def strip(result: SearchResult, data: str, model: str, task: str, query_name: st
         weight,
         f"{seconds:.2f} s",
     ]
-    lines = [f"<p>{' · '.join(parts)}</p>"]
+    lines = [_strength(result.strength)] if result.strength else []
+    lines.append(f"<p>{' · '.join(parts)}</p>")
     if query_name:
-        lines.append(f"<p>Marked by the judgements of query {escape(query_name)}</p>")
+        lines.append(f"<p>{escape(_marked_by(result, query_name))}</p>")
     lines += [f"<p>{escape(note)}</p>" for note in result.notes]
     return f'<div class="m3-strip" role="status">{"".join(lines)}</div>'
+
+
+def _strength(strength: Strength) -> str:
+    """How good the best match is, in words; the reason for what is missing stands smaller behind it."""
+    band = f"<strong>{BAND_WORDS[strength.band]}</strong> · " if strength.band else ""
+    words = strength.sentence[:1].upper() + strength.sentence[1:]
+    why = strength.reason if strength.calibrated else ""
+    reason = f' <span class="m3-reason">({escape(why)})</span>' if why else ""
+    return f'<p class="m3-strength">{band}{escape(words)}{reason}</p>'
+
+
+def _marked_by(result: SearchResult, query_name: str) -> str:
+    marked = f"Marked by the judgements of query {query_name}"
+    if result.best_relevant is None:
+        return f"{marked}; no relevant document among those searched"
+    return f"{marked}; best relevant document at rank {result.best_relevant:,}, {result.relevant:,} relevant here"
 
 
 def facts(name: str, licence: str, data_id: str, rows: Sequence[dict[str, Any]], faults: int, synthetic: bool) -> str:

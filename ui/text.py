@@ -15,6 +15,13 @@ JUDGEMENTS = {
 }
 """Glyph and words of every judgement; colour only helps."""
 
+BAND_WORDS = {
+    "strong": "●●● Strong match",
+    "fair": "●●○ Fair match",
+    "weak": "●○○ Weak: probably no good match",
+}
+"""Glyph and words of every band of match strength."""
+
 NOTHING_YET = (
     "Give a picture, words, or both, then press Search. New here? Choose a ready query: its hits are marked by "
     "the data set's judgements."

@@ -15,8 +15,8 @@ import numpy as np
 from core.adapt.pairs import case_of, case_of_doc, topic_of_doc
 from core.data.collection import Collection as Source
 from core.data.dataset import DataSet
+from core.data.topics import cluster_of
 from core.embed.pipeline import Pipeline, text_key
-from core.evaluate.stats import cluster_of
 from core.models.head import Head, normalise
 from core.records import Doc
 
@@ -101,10 +101,12 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The documents' pictures (key → collection, reference) and texts (key → text): what must have features."""
+    """What must have features: pictures (key → collection, reference), and texts of documents and of questions
+    (key → text)."""
 
     pictures: dict[str, tuple[Source, str]]
     texts: dict[str, str]
+    questions: dict[str, str]
 
 
 def inner_tasks(
@@ -119,7 +121,7 @@ def inner_tasks(
     For documents of both sides, which a data set of single-sided documents lacks, texts are joined with those
     pictures of their case that no question of the task shows.
     """
-    found, contents = [], Contents({}, {})
+    found, contents = [], Contents({}, {}, {})
     for name in dataset.tasks:
         questions, owners, answers, documents = [], [], [], []
         shown: dict[str, set[str]] = {}
@@ -131,7 +133,10 @@ def inner_tasks(
             for q in asked:
                 pictures = [keys[r] for r in q.images if r in keys]
                 if pictures and q.text.strip():
-                    questions.append((pictures[0], text_key(q.text.strip())))
+                    words = q.text.strip()
+                    questions.append((pictures[0], text_key(words)))
+                    contents.questions[text_key(words)] = words
+                    contents.pictures.update({keys[r]: (collection, r) for r in q.images if r in keys})
                     owners.append((collection.key, q.id, case_of(q), cluster_of(q)))
                     shown.setdefault(case_of(q), set()).update(pictures)
             for d in docs:

@@ -18,8 +18,8 @@ from core.adapt.contrastive import Progress, Recipe
 from core.adapt.make import CASES, FILES, Material, make_head, material
 from core.adapt.pairs import case_of, queries_of
 from core.data.dataset import DataSet
+from core.data.topics import cluster_of
 from core.embed.pipeline import Pipeline
-from core.evaluate.stats import cluster_of
 from core.models.medlite import MedliteEncoder
 from core.records import Query
 from core.store import manifest
@@ -36,7 +36,7 @@ FORMAT = 1
 @dataclass(frozen=True, slots=True)
 class FoldPlan:
     """Which fold answers what. ``cases``: the fold 0 … folds−1 of each case by name; ``topics``: that of each topic,
-    spelled as `core.evaluate.stats.cluster_of` does."""
+    spelled as `core.data.topics.cluster_of` does."""
 
     data_id: str
     folds: int

@@ -9,7 +9,6 @@ import numpy as np
 from core.data.collection import Collection
 from core.data.dataset import DataSet
 from core.embed.pipeline import Pipeline, Progress, text_key
-from core.embed.vectors import VectorStore
 from core.models.medlite import MedliteEncoder
 from core.store.atomic import remove_leftovers
 from core.store.lock import lock
@@ -59,7 +58,7 @@ class Features:
         with lock(held, f"projecting {side}s"):
             folder = self.workspace.path("vectors", encoder.encoder_id, side)
             remove_leftovers(folder)
-            pipeline.stores[side] = store = VectorStore(folder, encoder.dimension)  # others may have added some
+            pipeline.stores[side] = store = pipeline.stores[side].reopened()  # others may have added some
             missing = store.missing(wanted)
             for start in range(0, len(missing), BLOCK):
                 part = missing[start : start + BLOCK]

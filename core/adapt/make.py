@@ -94,7 +94,7 @@ def make_head(
     head = as_stored(trained.head)
     pipeline = given.features.pipelines["image"]
     tasks, contents = inner_tasks(given.dataset, inner, {*fitted, *inner}, given.split, pipeline)
-    given.features.encode(contents.pictures, contents.texts.values(), progress)
+    given.features.encode(contents.pictures, (*contents.texts.values(), *contents.questions.values()), progress)
     tasks = [task for task in tasks if _encoded(task, given.features)]
     progress("Choosing shares and weights", 0, 0)
     choice = choose(head, tasks, get)

@@ -15,8 +15,8 @@ from typing import Any
 from core.data.collection import Collection
 from core.data.dataset import DataSet
 from core.data.health import is_template
+from core.data.topics import cluster_of
 from core.embed.pipeline import Pipeline, text_key
-from core.evaluate.stats import cluster_of
 from core.records import Doc, Query
 from core.store.manifest import canonical
 
@@ -25,7 +25,7 @@ from core.store.manifest import canonical
 class Pair:
     """A picture and the words of a query: their content keys (sha256), the case and topic they belong to.
 
-    The topic is the query's cluster (`core.evaluate.stats.cluster_of`).
+    The topic is the query's cluster (`core.data.topics.cluster_of`).
     """
 
     picture: str
@@ -75,7 +75,7 @@ def case_of_doc(doc: Doc) -> str:
 
 
 def topic_of_doc(doc: Doc) -> str:
-    """The topic of a document, spelled as `core.evaluate.stats.cluster_of` does for queries; '' where not stated."""
+    """The topic of a document, spelled as `core.data.topics.cluster_of` does for queries; '' where not stated."""
     for kind in ("cluster", "case"):
         if doc.meta.get(kind) not in (None, ""):
             return f"{kind}:{doc.meta[kind]}"

@@ -69,9 +69,12 @@ class Pipeline:
 
     def __init__(self, encoder: Encoder, workspace: Workspace) -> None:
         self.encoder, self.workspace = encoder, workspace
-        base = workspace.path("vectors", encoder.encoder_id)
-        self._folders = {side: base / side for side in ("image", "text")}
-        self.stores = {side: VectorStore(f, encoder.dimension) for side, f in self._folders.items()}
+        places = [root / "vectors" / encoder.encoder_id for root in workspace.roots]
+        self._folders = {side: places[0] / side for side in ("image", "text")}
+        self.stores = {
+            side: VectorStore(folder, encoder.dimension, *(place / side for place in places[1:]))
+            for side, folder in self._folders.items()
+        }
         self.done = Encoded()
 
     def picture_keys(self, collection: Collection, references: Sequence[str]) -> dict[str, str]:
@@ -135,7 +138,7 @@ class Pipeline:
                 remove_leftovers(folder)
                 plans, reasons = open_plans(folder, self.encoder.dimension)
                 # Opened again: another process may have encoded some of them while we waited.
-                store = VectorStore(folder, self.encoder.dimension)
+                store = self.stores[side].reopened()
                 reasons += store.discard_damaged()
                 done.notes += [f"Encoded again because damaged: {reason}" for reason in reasons]
                 steps = _Steps({"image": "Encoding pictures", "text": "Encoding texts"}[side], progress)

@@ -81,7 +81,7 @@ class Plan:
         if stored and not joined:
             store.join(stored, {"plan": self.folder.name})
         discard(self.folder)
-        return VectorStore(store.folder, store.dimension)
+        return store.reopened()
 
     def add(self, store: VectorStore, number: int, keys: Sequence[str], vectors: np.ndarray, cut: np.ndarray) -> None:
         """Store what part ``number`` gave: the rows of ``keys``, its members that could be encoded."""

@@ -30,17 +30,23 @@ class VectorStore:
 
     Rows are found by binary search over the sorted keys, and read from the file when they are asked for, so neither
     memory nor open files grow with the store. ``damaged`` names blocks that cannot be used; their rows are missing.
+    ``shipped`` is a folder of further blocks, read after the own ones and never written.
     """
 
-    def __init__(self, folder: Path, dimension: int) -> None:
-        self.folder, self.dimension = folder, dimension
+    def __init__(self, folder: Path, dimension: int, shipped: Path | None = None) -> None:
+        self.folder, self.dimension, self.shipped = folder, dimension, shipped
         self._scan()
+
+    def reopened(self) -> VectorStore:
+        """The store as it is on disk now: another process may have added blocks."""
+        return VectorStore(self.folder, self.dimension, self.shipped)
 
     def _scan(self) -> None:
         self.damaged: dict[Path, str] = {}
         self._blocks: list[tuple[Path, np.ndarray]] = []
         self._sorted: _Sorted | None = None
-        for block in [*sorted(self.folder.glob("block-*")), *sorted(self.folder.glob("job-*/part-*"))]:
+        shipped = sorted(self.shipped.glob("block-*")) if self.shipped else []
+        for block in [*sorted(self.folder.glob("block-*")), *sorted(self.folder.glob("job-*/part-*")), *shipped]:
             try:
                 self._open(block)
             except (manifest.ManifestError, ValueError, OSError) as error:
@@ -131,12 +137,13 @@ class VectorStore:
         return self.folder / f"block-{max(numbers, default=-1) + 1:05d}"
 
     def discard_damaged(self) -> list[str]:
-        """Delete the blocks that cannot be used, so that their rows are made again; gives the reasons.
+        """Delete the own blocks that cannot be used, so that their rows are made again; gives the reasons for all.
 
         Call it only where nobody else can be writing.
         """
         for block in self.damaged:
-            shutil.rmtree(block)
+            if block.is_relative_to(self.folder):
+                shutil.rmtree(block)
         reasons, self.damaged = list(self.damaged.values()), {}
         return reasons
 

@@ -35,7 +35,7 @@ Rankings = dict[str, list[tuple[str, float]]]
 """``{query: [(document, score)…]}``, TREC ids, each ranking in trec_eval's order."""
 
 _TREC_ID = re.compile("[!-~]+")
-_RUN, _MEASURES, _TIMING = "run.trec.gz", "measures.parquet", "timing.json"
+_RUN, _MEASURES, TIMING = "run.trec.gz", "measures.parquet", "timing.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class StoredRun:
     def timing(self) -> dict[str, Any]:
         """What was measured while the run was made; {} where that was not kept. No part of the run's identity."""
         try:
-            return json.loads((self.path / _TIMING).read_bytes())
+            return json.loads((self.path / TIMING).read_bytes())
         except FileNotFoundError:
             return {}
 
@@ -191,7 +191,7 @@ def save(
         pq.write_table(pa.table(columns), temporary / _MEASURES, compression="zstd")
         request = {"format": FORMAT, "data_id": data_id, "run_id": info.run_id, "run": dataclasses.asdict(info)}
         manifest.write(temporary, request, [_RUN, _MEASURES], about)
-        write_bytes(temporary / _TIMING, json.dumps(dict(timing), indent=1, sort_keys=True).encode() + b"\n")
+        write_bytes(temporary / TIMING, json.dumps(dict(timing), indent=1, sort_keys=True).encode() + b"\n")
     return folder
 
 

@@ -8,13 +8,10 @@ that of t with G − 1 degrees of freedom, G the number of clusters.
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-
-from core.records import Query
 
 LEVEL = 0.95
 UNIT = (0.0, 1.0)
@@ -35,21 +32,6 @@ class Estimate:
     n: int
     clusters: int
     method: str
-
-
-def cluster_of(query: Query) -> str:
-    """The cluster of a query: its ``meta.cluster``, else its case, else its words, else the query alone.
-
-    Words are compared after NFKC, case folding and collapsing white space. The kind is part of the name, so a case
-    is never taken for a cluster of the same name.
-    """
-    for kind in ("cluster", "case"):
-        if query.meta.get(kind) not in (None, ""):
-            return f"{kind}:{query.meta[kind]}"
-    # Folding can leave text that NFKC would change again, and the other way round.
-    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", query.text).casefold())
-    words = " ".join(text.split())
-    return f"text:{words}" if words else f"query:{query.collection}/{query.id}"
 
 
 def cluster_mean(values: Sequence[float], clusters: Sequence[Hashable], bounds: tuple[float, float] = UNIT) -> Estimate:

@@ -48,8 +48,10 @@ class PoolIndex:
     facts: dict[str, Any]
 
 
-def pool_index(dataset: DataSet, task: str, pipeline: Pipeline, progress: Progress) -> PoolIndex:
-    """Open the index of a pool, building what is missing: vectors, centres, distinct vectors, graph."""
+def pool_index(
+    dataset: DataSet, task: str, pipeline: Pipeline, progress: Progress, with_graph: bool = True
+) -> PoolIndex:
+    """Open the index of a pool, building what is missing: vectors, centres, distinct vectors, graph if wanted."""
     pool = dataset.pool(task)
     encoder = pipeline.encoder
     base = pipeline.workspace.path("index", dataset.data_id, f"pool-{task}", encoder.encoder_id)
@@ -68,13 +70,16 @@ def pool_index(dataset: DataSet, task: str, pipeline: Pipeline, progress: Progre
             name: np.load(base / "exact" / f"{name}.npy", mmap_mode="r", allow_pickle=False)
             for name in ("vectors", "group_of_row", "vector_of_group")
         }
+        graph: tuple[HnswIndex | None, str] = None, "not wanted"
+        if with_graph:
+            graph = _graph(arrays["vectors"], base / "hnsw", {**request, "vectors": vectors_hash}, progress)
         return PoolIndex(
             base,
             pool,
             ExactIndex(arrays["vectors"]),
             np.asarray(arrays["group_of_row"]),
             np.asarray(arrays["vector_of_group"]),
-            *_graph(arrays["vectors"], base / "hnsw", {**request, "vectors": vectors_hash}, progress),
+            *graph,
             stored["facts"],
         )
 

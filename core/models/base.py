@@ -26,12 +26,14 @@ class Encoder(Protocol):
 
     ``encoder_id`` is 16 hex digits over (model, revision, weights hashes, preprocessing, pooling, prompt, maximum
     length, precision). ``shipped_mean`` holds the mean document vector ``float32 [d]`` of each side, used to centre
-    collections of fewer than 100 documents.
+    collections of fewer than 100 documents. ``card``: the folder of the model card whose ``training_cases.json`` names
+    what the encoder was trained on; None where nothing of the kind is known.
     """
 
     name: str
     spec: ModelSpec
     dimension: int
+    card: Path | None
 
     @property
     def encoder_id(self) -> str: ...

@@ -68,6 +68,11 @@ class MedliteEncoder:
         return wants + towers["text"].requires()
 
     @property
+    def card(self) -> Path:
+        """The folder with the head, its card and the cases it was trained on."""
+        return self.folder
+
+    @property
     def dimension(self) -> int:
         """Length of a vector."""
         return self.config["dimension"]

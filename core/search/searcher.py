@@ -6,7 +6,8 @@ import json
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -17,9 +18,11 @@ from core.embed.centring import SEED, Centre, centre_of, centred
 from core.embed.pipeline import Pipeline, Progress, text_key
 from core.index.nearest import nearest
 from core.index.pool_index import LEFT_OUT, pool_index, recall_at
-from core.records import Hit, Query, QueryError, SearchResult
+from core.records import Hit, Query, QueryError, SearchResult, Strength
 from core.search.compose import ComposedQuery, compose
+from core.search.strength import FILE, Calibration, mode_of, not_calibrated, open_calibration, save
 from core.store.atomic import write_bytes
+from core.store.manifest import ManifestError
 
 RECALL_QUERIES = 100
 """Queries of the data set on which HNSW's recall is measured."""
@@ -32,7 +35,8 @@ MAX_WORDS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What to search for. ``query`` is a query of the data set: its judgements mark the hits."""
+    """What to search for. ``query`` is a query of the data set: its judgements mark the hits; ``trained_on`` says
+    that the encoder was trained on its case."""
 
     text: str = ""
     images: Sequence[Image.Image] = ()
@@ -41,20 +45,61 @@ class Asked:
     filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
     exact: bool = False
     query: Query | None = None
+    trained_on: bool = False
 
 
 class Searcher:
-    """One pool, one encoder. Opening builds what is missing; searching needs no disk but the hit documents."""
+    """One pool, one encoder. Opening builds what is missing; searching needs no disk but the hit documents.
 
-    def __init__(self, dataset: DataSet, task: str, pipeline: Pipeline, progress: Progress = silent) -> None:
+    ``with_graph=False``: exact search only, for figures. ``calibration`` is None until it was measured for this pool.
+    """
+
+    def __init__(
+        self,
+        dataset: DataSet,
+        task: str,
+        pipeline: Pipeline,
+        progress: Progress = silent,
+        with_graph: bool = True,
+    ) -> None:
         self.dataset, self.task, self.pipeline = dataset, task, pipeline
         self.encoder = pipeline.encoder
         self._centres: dict[str, Centre] = {}
-        self.index = pool_index(dataset, task, pipeline, progress)
+        self.index = pool_index(dataset, task, pipeline, progress, with_graph)
         self.pool = self.index.pool
         self._rows_of_group = _Members(self.index.group_of_row, len(self.index.vector_of_group))
         self._groups_of_vector = _Members(self.index.vector_of_group, len(self.index.exact.vectors))
         self.recall_at_10, self.recall_queries = self._recall(progress) if self.index.hnsw else (None, 0)
+        self.calibration = self._stored_calibration()
+
+    @property
+    def strength_file(self) -> tuple[str, ...]:
+        """Where this pool's match strength lies below a root of the store."""
+        return ("index", self.dataset.data_id, f"pool-{self.task}", self.encoder.encoder_id, FILE)
+
+    @property
+    def strength_request(self) -> dict[str, Any]:
+        """What a stored calibration is made for: no other data, judgements, pool, encoder or default weight."""
+        return {
+            "data_id": self.dataset.data_id,
+            "qrels": self.dataset.qrels_name,
+            "task": self.task,
+            "encoder_id": self.encoder.encoder_id,
+            "default_weight": self.default_weight,
+        }
+
+    def _stored_calibration(self) -> Calibration | None:
+        for root in self.pipeline.workspace.roots:
+            try:
+                return open_calibration(root.joinpath(*self.strength_file), self.strength_request)
+            except ManifestError:
+                continue  # absent, damaged or of another request: `python -m core index` makes it again
+        return None
+
+    def keep_calibration(self, calibration: Calibration) -> None:
+        """Store a calibration of this pool in the workspace and use it from now on."""
+        save(self.pipeline.workspace.path(*self.strength_file), self.strength_request, calibration)
+        self.calibration = calibration
 
     def _centre(self, side: str, progress: Progress) -> Centre:
         if side not in self._centres:
@@ -87,17 +132,28 @@ class Searcher:
 
         Raises QueryError for an empty query, a weight outside 0…1, k outside 1…1000, or an unknown filter.
         """
+        started = time.perf_counter()
+        self.pool.mask(asked.filters)  # a filter that does not exist is refused before anything is encoded
+        query, notes = self.compose(asked, progress)
+        result = self.find(query, asked)
+        return replace(result, notes=tuple(notes), seconds=time.perf_counter() - started)
+
+    def find(self, query: ComposedQuery, asked: Asked) -> SearchResult:
+        """Rank the pool for a query that is composed already; ``asked`` gives k, filters, judgements and exactness.
+
+        Of two results of one query the one with the smaller k is the beginning of the other, but for what HNSW misses.
+        """
         if not 1 <= asked.k <= MAX_K:
             raise QueryError(f"k is {asked.k}; it must lie between 1 and {MAX_K}.")
         started = time.perf_counter()
         mask = self.pool.mask(asked.filters)
-        query, notes = self.compose(asked, progress)
         left_out = self._own_rows(asked.query)
         allowed = self._allowed(mask)
         found, kind = self._candidates(query, asked.k + len(left_out), allowed, asked.exact)
         shares = self.index.exact.scores(query.sides, found)
         hits = self._hits(found, shares, mask, left_out, asked)
         searchable = self.index.group_of_row != LEFT_OUT
+        relevant, best_relevant = self._best_relevant(query, hits, mask, left_out, asked.query)
         return SearchResult(
             hits=tuple(hits),
             weight=query.weight,
@@ -106,8 +162,52 @@ class Searcher:
             searched=int(np.sum(searchable if mask is None else searchable & mask)),
             model=self.encoder.name,
             seconds=time.perf_counter() - started,
-            notes=tuple(notes),
+            strength=self._strength(hits, query, mask is not None, asked.trained_on),
+            relevant=relevant,
+            best_relevant=best_relevant,
         )
+
+    def _strength(self, hits: Sequence[Hit], query: ComposedQuery, filtered: bool, trained_on: bool) -> Strength | None:
+        if not hits:
+            return None
+        if trained_on:
+            return not_calibrated("the model was trained on this query's case, so its score says nothing")
+        if self.calibration is None:
+            return not_calibrated("it was not measured for this data set yet; python -m core index does it")
+        return self.calibration.strength(hits[0].score, mode_of(query), query.weight, filtered)
+
+    def _best_relevant(
+        self, query: ComposedQuery, hits: Sequence[Hit], mask: np.ndarray | None, left_out: set[int], own: Query | None
+    ) -> tuple[int, int | None]:
+        """How many contents that pass are relevant to the data set's own query, and the rank of the best of them."""
+        passing = self._passing(mask, left_out)
+        relevant = [g for g, grade in self._grades(own).items() if grade > 0 and g != LEFT_OUT and passing[g] >= 0]
+        if not relevant:
+            return 0, None
+        found = next((hit.rank for hit in hits if (hit.relevance or 0) > 0), None)
+        if found is not None:
+            return len(relevant), found
+        shares = self.index.exact.scores(query.sides)
+        scores = (shares[:, 0] + shares[:, 1])[self.index.vector_of_group]
+        best = max(scores[g] for g in relevant)
+        above = int(np.sum((scores > best) & (passing >= 0)))
+        tied = np.flatnonzero((scores == best) & (passing >= 0))
+        if len(tied) > 1:  # trec_eval's order: of equal scores the greater id comes first
+            names = {int(g): trec_id(*self.pool.key(int(passing[g]))) for g in tied}
+            first = max(names[g] for g in relevant if g in names)
+            above += sum(name > first for name in names.values())
+        return len(relevant), max(above, len(hits)) + 1
+
+    def _passing(self, mask: np.ndarray | None, left_out: set[int]) -> np.ndarray:
+        """int [groups]: the first permitted row of each content, −1 where none is permitted."""
+        permitted = self.index.group_of_row != LEFT_OUT
+        if mask is not None:
+            permitted &= mask
+        permitted[list(left_out)] = False
+        rows = np.flatnonzero(permitted)[::-1]
+        result = np.full(len(self.index.vector_of_group), -1)
+        result[self.index.group_of_row[rows]] = rows
+        return result
 
     def _own_rows(self, query: Query | None) -> set[int]:
         """Rows that are the query itself, where the data set says a document never answers its own id.

@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.settings import STORE
 from core.store.lock import lock
 from core.store.manifest import sha256_file
 
@@ -24,13 +25,22 @@ class WorkspaceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The folder for caches, vectors and indexes; ``note`` is shown to the user when it is not the usual place."""
+    """The folder for caches, vectors and indexes; ``note`` is shown to the user when it is not the usual place.
+
+    ``shipped`` has the same layout and is read after the workspace, never written; None: there is none.
+    """
 
     root: Path
     note: str = ""
+    shipped: Path | None = STORE
 
     def path(self, *parts: str) -> Path:
         return self.root.joinpath(*parts)
+
+    @property
+    def roots(self) -> list[Path]:
+        """Where stored things are looked for, in this order."""
+        return [self.root] if self.shipped is None else [self.root, self.shipped]
 
     def hash_of(self, files: Sequence[Path]) -> list[str]:
         """Hex sha256 of each file, remembered by (path, size, modification time) so that it is read once."""

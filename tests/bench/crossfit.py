@@ -28,7 +28,8 @@ from core.embed.pipeline import Pipeline
 from core.evaluate.measures import per_query
 from core.evaluate.rank import qrels_of, rank_collection
 from core.evaluate.run import trec_name
-from core.evaluate.stats import cluster_mean, cluster_of
+from core.data.topics import cluster_of
+from core.evaluate.stats import cluster_mean
 from core.models.medlite import FOLDER, MedliteEncoder
 from core.search.searcher import Searcher
 from core.settings import Settings

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core.models import specs
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -40,6 +42,10 @@ def test_json_holds_the_query_the_index_and_hits_whose_shares_add_up(run, toy):
         assert np.float32(hit["image_share"]) + np.float32(hit["text_share"]) == np.float32(hit["score"])
         assert hit["relevance"] is None
     assert value["hits"][0]["doc_id"] == "b1"
+    spec = specs.get("medlite")
+    assert value["model"] == {"name": "medlite", "model_id": spec.model_id, "revision": spec.revision}
+    assert value["strength"]["calibrated"] is False and "python -m core index" in value["strength"]["sentence"]
+    assert value["judged"] == {"relevant": 0, "best_rank": None, "trained_on": False}
     # The same call again reads the stored vectors and gives the same bytes.
     again = run("search", *options, "--k", "3", "--domain", "Head", "--domain", "Thorax", "--json")
     assert again.stdout == done.stdout
@@ -50,7 +56,11 @@ def test_a_query_of_the_data_set_brings_its_picture_words_and_judgements(run):
     hits = json.loads(run("search", *options, "--json").stdout)["hits"]
     assert {h["doc_id"]: h["relevance"] for h in hits} == {"a2": 2, "b1": None, "b2": None}
     plain = run("search", *options).stdout
-    assert "relevant 2" in plain and "not listed" in plain
+    assert "relevant 2" in plain and "not listed" in plain and "match strength: not calibrated" in plain
+    short = json.loads(run("search", *options, "--k", "1", "--json").stdout)
+    place = next(h["rank"] for h in json.loads(run("search", *options, "--json").stdout)["hits"] if h["relevance"])
+    assert short["judged"] == {"relevant": 1, "best_rank": place, "trained_on": False}
+    assert f"best relevant document: rank {place} (1 relevant here)" in plain
     unmarked = run("search", "--task", "query_to_image", "--text", "red").stdout
     assert "not listed" not in unmarked
 
@@ -87,5 +97,10 @@ def test_index_prints_a_row_a_pool_and_then_nothing_is_left_to_encode(run):
     assert (pictures["documents"], pictures["distinct"], pictures["left_out"]) == (4, 4, 0)
     assert pictures["kind"] == "exact" and "fewer than" in pictures["note"]
     assert passages["encoded"] > 0 and pictures["encoded"] > 0
+    modes = pictures["strength"]["modes"]
+    assert set(modes) == {"picture", "words", "both"} and modes["both"]["n"] == 4
+    assert {"medlite", pictures["model_id"]} >= {pictures["model"]} and pictures["revision"]
+    strength = json.loads(run("search", "--task", "query_to_image", "--text", "red", "--json").stdout)["strength"]
+    assert "30 are needed" in strength["reason"] and strength["percent"] is None
     again = json.loads(run("index", "--json").stdout)
     assert again == [row | {"encoded": 0} for row in rows]

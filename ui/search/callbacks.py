@@ -143,14 +143,16 @@ class SearchPage:
             dataset = self.context.dataset(label)
             query, edited = _held_query(dataset, task, held, words or "")
             searcher = self.context.searcher(dataset, task, MODEL, paced)
-            asked = Asked(words or "", held.images, float(weight), int(k), {"domain": domains or []}, exact, query)
+            trained_on = query is not None and self.context.trained_on(dataset, MODEL, query)
+            filters = {"domain": domains or []}
+            asked = Asked(words or "", held.images, float(weight), int(k), filters, exact, query, trained_on)
             result = searcher.search(asked, paced)
             if edited:
                 result = dataclasses.replace(result, notes=(*result.notes, EDITED))
             name = query.id if query else ""
             seconds = time.perf_counter() - started
             spec = searcher.encoder.spec
-            model = f"{spec.name} version {spec.version}"
+            model = f"{spec.name}, {spec.model_id}, {spec.revision}"
             strip = cards.strip(result, dataset.name, model, TASK_LABELS[task], name, seconds)
             views = shown(dataset, result, query, self.context.workspace)
             return strip, cards.hits(views, name, bool(domains))

@@ -121,8 +121,11 @@ def test_inner_tasks_of_the_toy_data_set(toy, workspace, encoder):
     pipeline = Pipeline(encoder, workspace)
     found, contents = inner_tasks(dataset, {"cluster:a"}, {"cluster:a"}, "", pipeline)
     tasks = {(t.name, t.target): t for t in found}
+    asked = [question for t in found for question in t.questions]
     assert {key for t in found for a in t.answers for key in a.pictures} <= set(contents.pictures)
+    assert {picture for picture, _ in asked} <= set(contents.pictures)
     assert {a.text for t in found for a in t.answers if a.text} == set(contents.texts)
+    assert {text for _, text in asked} <= set(contents.questions)  # template text too, which no pair of words has
     pictures = tasks["query_to_image", "image"]
     assert len(pictures.questions) == len(pictures.answers) == 2
     assert pictures.itself.tolist() == [[True, False], [False, True]]

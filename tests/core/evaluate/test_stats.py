@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from core.evaluate.stats import cluster_mean, cluster_of, macro
+from core.data.topics import cluster_of
+from core.evaluate.stats import cluster_mean, macro
 from core.records import Query
 
 WIDE = (-math.inf, math.inf)

@@ -1,178 +1,21 @@
-"""Match strength: the curve against brute force, what is shown when, and the evidence against plain searches."""
+"""The evidence for match strength against plain searches, and planted questions without an answer."""
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image
 
 from core.data.dataset import open_dataset
+from core.data.topics import cluster_of
 from core.embed.pipeline import Pipeline
-from core.evaluate.stats import cluster_of
 from core.search import calibrate
-from core.search.calibrate import BANDS, Block, Calibration, Curve, Evidence, auroc, fit, judged_top_scores, mode_of
-from core.search.compose import compose
+from core.search.calibrate import judged_top_scores
 from core.search.searcher import Asked, Searcher
-from core.store.manifest import ManifestError
-
-
-def brute_isotonic(scores: list[float], relevant: list[bool]) -> list[float]:
-    """The fitted share at each score by the min-max formula: max over a ≤ i of min over b ≥ i of the mean of a…b."""
-    points = sorted(set(scores))
-
-    def mean(a: int, b: int) -> float:
-        inside = [r for s, r in zip(scores, relevant, strict=True) if points[a] <= s <= points[b]]
-        return sum(inside) / len(inside)
-
-    last = len(points)
-    fitted = [max(min(mean(a, b) for b in range(i, last)) for a in range(i + 1)) for i in range(last)]
-    return [fitted[points.index(s)] for s in scores]
-
-
-def brute_auroc(right: list[float], wrong: list[float]) -> float:
-    pairs = list(itertools.product(right, wrong))
-    return sum((a > b) + 0.5 * (a == b) for a, b in pairs) / len(pairs)
-
-
-def evidence(scores, relevant, clusters=None) -> list[Evidence]:
-    names = range(len(scores)) if clusters is None else clusters
-    return [Evidence(float(s), bool(r), str(c)) for s, r, c in zip(scores, relevant, names, strict=True)]
-
-
-few_scores = st.sampled_from([0.1, 0.2, 0.25, 0.5, 0.7, 0.9])
-judged = st.lists(st.tuples(few_scores | st.floats(-1, 1), st.booleans()), min_size=1, max_size=25)
-
-
-@settings(max_examples=150, deadline=None)
-@given(judged)
-def test_blocks_are_the_isotonic_regression(rows: list) -> None:
-    scores, relevant = map(list, zip(*rows, strict=True))
-    fewest, calibrate.FEWEST = calibrate.FEWEST, 1
-    try:
-        curve = fit(evidence(scores, relevant))
-    finally:
-        calibrate.FEWEST = fewest
-    found = [curve.block(s) for s in scores]
-    assert [b.relevant / b.n for b in found] == pytest.approx(brute_isotonic(scores, relevant), abs=1e-9)
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(few_scores, min_size=1, max_size=12), st.lists(few_scores, min_size=1, max_size=12))
-def test_auroc_by_pairs(right: list, wrong: list) -> None:
-    assert auroc(right, wrong) == (pytest.approx(brute_auroc(right, wrong)), len(right) * len(wrong))
-
-
-def test_held_out_auroc_is_that_of_pairs_within_folds() -> None:
-    generator = np.random.default_rng(4)
-    cluster = generator.integers(0, 40, 300)
-    score = generator.normal(cluster % 7 / 7, 0.3)
-    rows = evidence(score, generator.random(300) < 1 / (1 + np.exp(-6 * (score - 0.4))), cluster)
-    order = sorted({e.cluster for e in rows})
-    calibrate.random.Random(calibrate.SEED).shuffle(order)
-    won = pairs = 0
-    for fold in range(5):
-        inside = set(order[fold::5])
-        curve = fit([e for e in rows if e.cluster not in inside])
-        share = [(curve.block(e.score), e.relevant) for e in rows if e.cluster in inside]
-        right = [b.relevant / b.n for b, r in share if r]
-        wrong = [b.relevant / b.n for b, r in share if not r]
-        won += brute_auroc(right, wrong) * len(right) * len(wrong)
-        pairs += len(right) * len(wrong)
-    found = fit(rows)
-    assert found.auroc == pytest.approx(won / pairs) and 0.6 < found.auroc < 0.95
-    assert fit(rows[::-1]) == found and found.clusters == 40
-
-
-many = st.lists(st.tuples(few_scores | st.floats(-1, 1, width=32), st.booleans(), st.integers(0, 9)), max_size=150)
-
-
-@settings(max_examples=100, deadline=None)
-@given(many)
-def test_percentages_rise_with_the_score_and_n_adds_up(rows: list) -> None:
-    curve = fit(evidence(*zip(*rows, strict=True)) if rows else [])
-    assert sum(b.n for b in curve.blocks) == curve.n == len(rows)
-    assert sum(b.relevant for b in curve.blocks) == sum(r for _, r, _ in rows)
-    assert all(b.n >= 30 for b in curve.blocks) or len(curve.blocks) == 1
-    shown = [Calibration({"words": curve}, 0.5).strength(s, "words") for s in np.linspace(-2, 2, 41)]
-    if len(rows) < 30:
-        assert all(not s.calibrated and s.percent is None and "30 are needed" in s.reason for s in shown)
-    else:
-        percents = [s.percent for s in shown]
-        assert percents == sorted(percents) and all(
-            0 <= p <= 100 and s.n >= 30 for p, s in zip(percents, shown, strict=True)
-        )
-    for block in curve.blocks:
-        held = [s for s, _, _ in rows if curve.block(s) == block]
-        assert len(held) == block.n and min(held) == block.low
-
-
-def test_small_blocks_join_the_neighbour_with_the_nearest_share() -> None:
-    scores = [0.1] * 40 + [0.2] * 10 + [0.3] * 40
-    low, middle, high = [True] * 4 + [False] * 36, [True] * 7 + [False] * 3, [True] * 36 + [False] * 4
-    curve = fit(evidence(scores, low + middle + high))
-    assert curve.blocks == (Block(0.1, 40, 4), Block(0.2, 50, 43))
-    assert curve.block(-5).n == 40 and curve.block(0.1999).n == 40 and curve.block(0.2).n == 50
-    assert fit(evidence(scores[:50], low + middle)).blocks == (Block(0.1, 50, 11),)
-
-
-BLOCKS = (Block(0.1, 37, 5), Block(0.4, 50, 15), Block(0.6, 40, 27), Block(0.8, 40, 28))
-
-
-def test_sentence_and_bands() -> None:
-    calibration = Calibration({"both": Curve(BLOCKS, 167, 60, 0.75)}, 0.6)
-    shown = [calibration.strength(s, "both") for s in (0.1, 0.5, 0.6, 0.95)]
-    assert [s.band for s in shown] == ["weak", "fair", "fair", "strong"] and set(BANDS) == {"strong", "fair", "weak"}
-    expected = "of judged queries whose best hit scored like this, 14 % had a relevant best hit (n = 37)"
-    assert shown[0].sentence == expected and shown[0].percent == 100 * 5 / 37 and shown[0].reason == ""
-
-
-def test_no_band_where_right_and_wrong_are_not_told_apart() -> None:
-    for measured, words in ((0.7499, "is 0.75"), (0.6, "is 0.60"), (None, "could not be measured")):
-        shown = Calibration({"words": Curve(BLOCKS, 167, 60, measured)}, 0.6).strength(0.9, "words")
-        assert shown.calibrated and shown.band is None and shown.percent == 70.0
-        assert "no band" in shown.reason and words in shown.reason
-    generator = np.random.default_rng(5)
-    noise = fit(evidence(generator.random(400), generator.random(400) < 0.5))
-    assert noise.auroc < 0.6
-    assert fit(evidence(generator.random(40), [True] * 40)).auroc is None
-
-
-def test_a_moved_weight_or_an_unknown_mode_is_not_calibrated() -> None:
-    curve = Curve(BLOCKS, 167, 60, 0.9)
-    calibration = Calibration({"both": curve, "picture": curve}, 0.6)
-    assert calibration.strength(0.9, "both", 0.8).calibrated and calibration.strength(0.9, "both", 0.4).calibrated
-    moved = calibration.strength(0.9, "both", 0.85)
-    assert not moved.calibrated and moved.percent is None and moved.band is None
-    assert moved.sentence == ("not calibrated: the weight of the picture is 0.85; match strength was measured at 0.60")
-    assert calibration.strength(0.9, "picture", 1.0).calibrated  # one side: there is nothing to move
-    assert calibration.strength(0.9, "words").reason.startswith("0 judged queries")
-    side = np.ones(2, np.float32)
-    assert [mode_of(compose(a, b, 0.5)) for a, b in ((side, None), (None, side), (side, side))] == list(calibrate.MODES)
-
-
-def test_stored_and_read_again(tmp_path: Path) -> None:
-    calibration = Calibration({"both": Curve(BLOCKS, 167, 60, 1 / 3), "words": Curve((), 0, 0, None)}, 0.65)
-    path, request = tmp_path / "pool" / calibrate.FILE, {"data_id": "d", "default_weight": 0.65}
-    calibrate.save(path, request, calibration)
-    assert calibrate.open_calibration(path, request) == calibration
-    content = path.read_bytes()
-    calibrate.save(path, request, calibration)
-    assert path.read_bytes() == content
-    with pytest.raises(ManifestError, match="another request"):
-        calibrate.open_calibration(path, request | {"default_weight": 0.5})
-    with pytest.raises(ManifestError, match="missing"):
-        calibrate.open_calibration(tmp_path / "none.json", request)
-    for broken in (content[:-20], b"[]", json.dumps(json.loads(content) | {"curves": {"both": {}}}).encode()):
-        path.write_bytes(broken)
-        with pytest.raises(ManifestError, match="cannot be read"):
-            calibrate.open_calibration(path, request)
-
+from core.search.strength import MODES, Evidence, fit
 
 WORDS = ["lung", "heart", "liver", "bone", "mass", "lesion", "left", "right", "acute", "chronic"]
 
@@ -228,7 +71,7 @@ def by_search(searcher: Searcher, query, mode: str, answered: bool) -> Evidence 
 
 
 @pytest.mark.parametrize("answered", [True, False])
-@pytest.mark.parametrize("mode", calibrate.MODES)
+@pytest.mark.parametrize("mode", MODES)
 def test_the_evidence_is_that_of_searches(searcher, monkeypatch, mode: str, answered: bool) -> None:
     queries = all_queries(searcher)
     expected = [e for e in (by_search(searcher, q, mode, answered) for q in queries) if e is not None]
@@ -252,8 +95,9 @@ def test_planted_questions_without_an_answer_are_weak(tmp_path, workspace, encod
     collection_writer(tmp_path / "planted", queries, docs, qrels)
     searcher = Searcher(open_dataset(tmp_path / "planted", workspace), "retrieval", Pipeline(encoder, workspace))
     queries = all_queries(searcher)
-    found = calibrate.calibrate(searcher, {"words": queries}, lambda query: True)
+    found = calibrate.calibrate(searcher, [(searcher, queries)], "itself")
     assert found.curves["words"].auroc > 0.95
+    assert found.curves["words"].weak_answered < 0.35 and found.curves["words"].weak_unanswered > 0.9
 
     def bands(chosen: list, answered: bool) -> list[str | None]:
         return [found.strength(e.score, "words").band for e in judged_top_scores(searcher, chosen, "words", answered)]
@@ -264,17 +108,48 @@ def test_planted_questions_without_an_answer_are_weak(tmp_path, workspace, encod
     assert len(planted) == 200 and planted.count("weak") >= 180
 
 
-def test_calibrate_takes_only_unseen_queries(searcher) -> None:
+def test_calibration_joins_what_each_part_finds_of_its_own_queries(searcher, tmp_path, encoder) -> None:
     queries = all_queries(searcher)
+    head = [q for q in queries if q.collection.endswith("Head")]
+    rest = [q for q in queries if q not in head]
+    assert searcher.calibration is None
+    before = searcher.search(Asked("acute mass", k=3))
+    assert not before.strength.calibrated and "python -m core index" in before.strength.reason
+    found = calibrate.calibrate(searcher, [(searcher, head), (searcher, rest)], "two parts")
+    for mode in MODES:
+        both = [judged_top_scores(searcher, part, mode) for part in (head, rest)]
+        gone = [judged_top_scores(searcher, part, mode, answered=False) for part in (head, rest)]
+        assert found.curves[mode] == fit([*both[0], *both[1]], [*gone[0], *gone[1]])
+    assert found.default_weight == searcher.default_weight and found.source == "two parts"
+    searcher.keep_calibration(found)
+    again = Searcher(searcher.dataset, searcher.task, searcher.pipeline)
+    assert again.calibration == found
+    result = again.search(Asked("acute mass", k=3))
+    assert result.strength == found.strength(result.hits[0].score, "words") and result.strength.calibrated
+    trained = again.search(Asked("acute mass", k=3, query=head[0], trained_on=True))
+    assert not trained.strength.calibrated and "trained on" in trained.strength.reason
 
-    def unseen(query) -> bool:
-        return query.collection.endswith("Head")
 
-    found = calibrate.calibrate(searcher, {"picture": queries, "words": queries[:3]}, unseen)
-    head = [q for q in queries if unseen(q)]
-    assert found.curves["picture"] == fit(judged_top_scores(searcher, head, "picture"))
-    assert found.curves["words"].n < 30 and found.default_weight == searcher.default_weight
-    request = calibrate.request_of(searcher)
-    path = searcher.index.folder / calibrate.FILE
-    calibrate.save(path, request, found)
-    assert calibrate.open_calibration(path, request) == found
+def test_a_calibration_of_another_weight_or_a_damaged_one_is_not_used(searcher) -> None:
+    searcher.keep_calibration(calibrate.calibrate(searcher, [(searcher, all_queries(searcher))], "itself"))
+    path = searcher.pipeline.workspace.path(*searcher.strength_file)
+    content = json.loads(path.read_bytes())
+    content["request"]["default_weight"] = 0.123
+    path.write_text(json.dumps(content))
+    assert Searcher(searcher.dataset, searcher.task, searcher.pipeline).calibration is None
+    path.write_text("{")
+    assert Searcher(searcher.dataset, searcher.task, searcher.pipeline).calibration is None
+
+
+def test_the_best_relevant_document_is_found_however_far_down(searcher) -> None:
+    """Against the position of the first relevant hit in the whole ranking, for k too small to show it."""
+    beyond = 0
+    for query in all_queries(searcher):
+        for filters in ({}, {"domain": ["Head"]}):
+            whole = searcher.search(Asked("lung mass", k=1000, exact=True, query=query, filters=filters))
+            first = next((hit.rank for hit in whole.hits if (hit.relevance or 0) > 0), None)
+            short = searcher.search(Asked("lung mass", k=3, exact=True, query=query, filters=filters))
+            assert short.best_relevant == whole.best_relevant == first
+            assert short.relevant == sum((hit.relevance or 0) > 0 for hit in whole.hits)
+            beyond += first is not None and first > 3
+    assert beyond > 20
