@@ -61,7 +61,7 @@ def pool_index(
     with lock(held, f"indexing {task}", say=lambda text: progress(text, 0, 0)):
         remove_leftovers(base)
         try:
-            stored = manifest.read(base / "exact", request)
+            stored = manifest.read(base / "exact", request, hashes=True)
         except manifest.ManifestError:
             _build(dataset, pool, pipeline, base / "exact", request, progress)
             stored = manifest.read(base / "exact", request)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
+from typing import TypeVar
 
 import numpy as np
 
@@ -84,6 +85,9 @@ class Picture:
     notes: tuple[str, ...] = ()
 
 
+Found = TypeVar("Found")
+Flat = tuple[Image.Image, tuple[str, ...]]
+Keep = Callable[[Image.Image, bool], Flat | None]
 _PHOTOMETRIC = 262
 _ORIENTATION = 274
 
@@ -94,21 +98,21 @@ def open_picture(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Picture:
     Raises :class:`PictureError` of kind ``too_large``, ``too_many_pixels``, ``too_slow``, ``truncated``,
     ``not_a_picture`` or ``unsupported``, and nothing else. Sizes are checked before anything is decoded.
     """
-    if len(data) > limits.max_bytes:
-        raise PictureError("too_large", f"The file has {len(data):,} bytes; at most {limits.max_bytes:,} are opened.")
-    return _within(limits.seconds, lambda given_up: _decode(data, limits, given_up))
+    return guarded(data, limits, lambda given_up: _decode(data, limits, given_up))
 
 
-def _within(seconds: float, job: Callable[[threading.Event], Picture]) -> Picture:
-    """Run ``job`` in a thread of its own and wait for at most ``seconds``.
+def guarded(data: bytes, limits: Limits, job: Callable[[threading.Event], Found]) -> Found:
+    """Run ``job`` on ``data`` within the limits of bytes and seconds, in a thread of its own.
 
     What this guarantees: the caller gets its answer in time. What it does not: Python cannot end a thread, so a
     decoder that hangs keeps its core and its memory (bounded by the pixel limit) until it returns; the event only
     keeps it from starting its next step. Nor does it survive a crash inside a decoder: that needs a process.
     The thread is a daemon, so that it never holds up the end of the program.
     """
+    if len(data) > limits.max_bytes:
+        raise PictureError("too_large", f"The file has {len(data):,} bytes; at most {limits.max_bytes:,} are opened.")
     given_up = threading.Event()
-    outcome: list[Picture | Exception] = []
+    outcome: list[Found | Exception] = []
 
     def work() -> None:
         try:
@@ -118,16 +122,27 @@ def _within(seconds: float, job: Callable[[threading.Event], Picture]) -> Pictur
 
     thread = threading.Thread(target=work, name="picture-decoder", daemon=True)
     thread.start()
-    thread.join(seconds)
+    thread.join(limits.seconds)
     if not outcome:
         given_up.set()
-        raise PictureError("too_slow", f"Decoding took longer than {seconds:g} seconds and was given up.")
+        raise PictureError("too_slow", f"Decoding took longer than {limits.seconds:g} seconds and was given up.")
     if isinstance(outcome[0], Exception):
         raise outcome[0]
     return outcome[0]
 
 
 def _decode(data: bytes, limits: Limits, given_up: threading.Event) -> Picture:
+    upright, notes = decode(data, limits, given_up)
+    clean = Image.new("RGB", upright.size)
+    clean.paste(upright)  # pixels only: no info, no EXIF, no file behind it
+    return Picture(clean, clean.width, clean.height, notes)
+
+
+def decode(data: bytes, limits: Limits, given_up: threading.Event, keep: Keep | None = None) -> Flat:
+    """The first frame, upright, as 8-bit RGB, and notes. To be called within :func:`guarded`.
+
+    ``keep`` gets the loaded picture and whether 0 means white in it; what it gives takes the place of the RGB pixels.
+    """
     source = _open(data, limits)
     width, height = source.size
     if width * height > limits.max_pixels:
@@ -141,30 +156,29 @@ def _decode(data: bytes, limits: Limits, given_up: threading.Event) -> Picture:
         tags = {t: source.tag_v2.get(t) for t in (_PHOTOMETRIC, _ORIENTATION)} if name == "TIFF" else {}
         source.load()
     except MemoryError:
-        raise PictureError(
-            "too_many_pixels", f"The picture of {width:,} × {height:,} pixels does not fit into memory."
-        ) from None
+        raise _no_room(width, height) from None
     except Exception as error:
         raise PictureError("truncated", f"The {name} data are cut short or damaged ({_brief(error)}).") from error
     if given_up.is_set():
         raise PictureError("too_slow", "Decoding was given up.")
     try:
-        flat, said = _to_rgb(source, data, white_is_zero=tags.get(_PHOTOMETRIC) == 0)
+        white_is_zero = tags.get(_PHOTOMETRIC) == 0
+        flat, said = (keep and keep(source, white_is_zero)) or _to_rgb(source, data, white_is_zero)
         # Asked after load(), since a PNG may keep its EXIF behind the pixels; a TIFF was turned by load() itself.
         upright, turned = _turn(flat, _orientation(source), already=tags.get(_ORIENTATION))
     except PictureError:
         raise
     except MemoryError:
-        raise PictureError(
-            "too_many_pixels", f"The picture of {width:,} × {height:,} pixels does not fit into memory."
-        ) from None
+        raise _no_room(width, height) from None
     except Exception as error:
         raise PictureError(
             "unsupported", f"{name} pictures of the kind {source.mode} cannot be shown ({_brief(error)})."
         ) from error
-    clean = Image.new("RGB", upright.size)
-    clean.paste(upright)  # pixels only: no info, no EXIF, no file behind it
-    return Picture(clean, clean.width, clean.height, notes + said + turned)
+    return upright, notes + said + turned
+
+
+def _no_room(width: int, height: int) -> PictureError:
+    return PictureError("too_many_pixels", f"The picture of {width:,} × {height:,} pixels does not fit into memory.")
 
 
 def _open(data: bytes, limits: Limits) -> Image.Image:
@@ -194,16 +208,12 @@ def _starts_like(data: bytes) -> str:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "WebP"
     signatures = {
-        b"\x89PNG\r\n\x1a\n": "PNG",
-        b"\xff\xd8\xff": "JPEG",
-        b"GIF87a": "GIF",
-        b"GIF89a": "GIF",
-        b"II*\0": "TIFF",
-        b"MM\0*": "TIFF",
-        b"II+\0": "TIFF",
-        b"MM\0+": "TIFF",
+        "PNG": b"\x89PNG\r\n\x1a\n",
+        "JPEG": b"\xff\xd8\xff",
+        "GIF": (b"GIF87a", b"GIF89a"),
+        "TIFF": (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"),
     }
-    return next((name for start, name in signatures.items() if data.startswith(start)), "")
+    return next((name for name, starts in signatures.items() if data.startswith(starts)), "")
 
 
 def _other_kind(data: bytes) -> str:
@@ -234,12 +244,10 @@ def _brief(error: Exception) -> str:
 
 def _frame_notes(source: Image.Image) -> tuple[str, ...]:
     count = getattr(source, "n_frames", 1)
-    if count == 1:
-        return ()
-    return (f"first of {count} {'pages' if source.format == 'TIFF' else 'frames'}",)
+    return () if count == 1 else (f"first of {count} {'pages' if source.format == 'TIFF' else 'frames'}",)
 
 
-def _to_rgb(source: Image.Image, data: bytes, white_is_zero: bool) -> tuple[Image.Image, tuple[str, ...]]:
+def _to_rgb(source: Image.Image, data: bytes, white_is_zero: bool) -> Flat:
     """8-bit RGB pixels of a loaded picture of any mode, and what was done to get them."""
     mode = source.mode
     key = _transparent_key(source, data)

@@ -36,7 +36,8 @@ MAX_WORDS = 10_000
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What to search for. ``query`` is a query of the data set: its judgements mark the hits; ``trained_on`` says
-    that the encoder was trained on its case."""
+    that the encoder was trained on its case. ``without``: documents (collection, id) that are no hits, nor are their
+    copies; then the question is a document of the pool, and its best score says nothing about queries."""
 
     text: str = ""
     images: Sequence[Image.Image] = ()
@@ -46,6 +47,7 @@ class Asked:
     exact: bool = False
     query: Query | None = None
     trained_on: bool = False
+    without: frozenset[tuple[str, str]] = frozenset()
 
 
 class Searcher:
@@ -147,13 +149,13 @@ class Searcher:
             raise QueryError(f"k is {asked.k}; it must lie between 1 and {MAX_K}.")
         started = time.perf_counter()
         mask = self.pool.mask(asked.filters)
-        left_out = self._own_rows(asked.query)
+        left_out = self._left_out(asked)
         allowed = self._allowed(mask)
         found, kind = self._candidates(query, asked.k + len(left_out), allowed, asked.exact)
         shares = self.index.exact.scores(query.sides, found)
         hits = self._hits(found, shares, mask, left_out, asked)
         searchable = self.index.group_of_row != LEFT_OUT
-        relevant, best_relevant = self._best_relevant(query, hits, mask, left_out, asked.query)
+        relevant, best_relevant = self._best_relevant(query, hits, asked)
         return SearchResult(
             hits=tuple(hits),
             weight=query.weight,
@@ -162,26 +164,51 @@ class Searcher:
             searched=int(np.sum(searchable if mask is None else searchable & mask)),
             model=self.encoder.name,
             seconds=time.perf_counter() - started,
-            strength=self._strength(hits, query, mask is not None, asked.trained_on),
+            strength=self._strength(hits, query, asked),
             relevant=relevant,
             best_relevant=best_relevant,
         )
 
-    def _strength(self, hits: Sequence[Hit], query: ComposedQuery, filtered: bool, trained_on: bool) -> Strength | None:
+    def permitted(self, asked: Asked) -> np.ndarray:
+        """int [contents]: the row that stands for each content in a search for ``asked``, −1 where it is no hit."""
+        rows = self.index.group_of_row != LEFT_OUT
+        mask = self.pool.mask(asked.filters)
+        if mask is not None:
+            rows &= mask
+        rows[list(self._left_out(asked))] = False
+        found = np.flatnonzero(rows)[::-1]  # the first row of a content is written last
+        result = np.full(len(self.index.vector_of_group), -1)
+        result[self.index.group_of_row[found]] = found
+        return result
+
+    def _left_out(self, asked: Asked) -> set[int]:
+        """Rows that are no hits whatever they score: the query itself, and documents that were excluded."""
+        rows = self._own_rows(asked.query)
+        for key in asked.without:
+            row = self.pool.row_of(*key)
+            if row is not None and self.index.group_of_row[row] != LEFT_OUT:
+                rows |= set(self._rows_of_group[self.index.group_of_row[row]])
+        return rows
+
+    def _strength(self, hits: Sequence[Hit], query: ComposedQuery, asked: Asked) -> Strength | None:
         if not hits:
             return None
-        if trained_on:
+        if asked.without:
+            return not_calibrated("it was measured on queries, and this one is a document of the pool")
+        if asked.trained_on:
             return not_calibrated("the model was trained on this query's case, so its score says nothing")
         if self.calibration is None:
             return not_calibrated("it was not measured for this data set yet; python -m core index does it")
+        filtered = any(asked.filters.values())
         return self.calibration.strength(hits[0].score, mode_of(query), query.weight, filtered)
 
-    def _best_relevant(
-        self, query: ComposedQuery, hits: Sequence[Hit], mask: np.ndarray | None, left_out: set[int], own: Query | None
-    ) -> tuple[int, int | None]:
-        """How many contents that pass are relevant to the data set's own query, and the rank of the best of them."""
-        passing = self._passing(mask, left_out)
-        relevant = [g for g, grade in self._grades(own).items() if grade > 0 and g != LEFT_OUT and passing[g] >= 0]
+    def _best_relevant(self, query: ComposedQuery, hits: Sequence[Hit], asked: Asked) -> tuple[int, int | None]:
+        """How many permitted contents are relevant to the data set's own query, and the rank of the best of them."""
+        grades = self._grades(asked.query)
+        if not grades:
+            return 0, None
+        passing = self.permitted(asked)
+        relevant = [g for g, grade in grades.items() if grade > 0 and g != LEFT_OUT and passing[g] >= 0]
         if not relevant:
             return 0, None
         found = next((hit.rank for hit in hits if (hit.relevance or 0) > 0), None)
@@ -197,17 +224,6 @@ class Searcher:
             first = max(names[g] for g in relevant if g in names)
             above += sum(name > first for name in names.values())
         return len(relevant), max(above, len(hits)) + 1
-
-    def _passing(self, mask: np.ndarray | None, left_out: set[int]) -> np.ndarray:
-        """int [groups]: the first permitted row of each content, −1 where none is permitted."""
-        permitted = self.index.group_of_row != LEFT_OUT
-        if mask is not None:
-            permitted &= mask
-        permitted[list(left_out)] = False
-        rows = np.flatnonzero(permitted)[::-1]
-        result = np.full(len(self.index.vector_of_group), -1)
-        result[self.index.group_of_row[rows]] = rows
-        return result
 
     def _own_rows(self, query: Query | None) -> set[int]:
         """Rows that are the query itself, where the data set says a document never answers its own id.
