@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.data.cases import Cases
 from core.data.dataset import DataSet, Progress, open_dataset, silent
+from core.data.find import QueryTexts
 from core.data.layouts import DataError
-from core.embed.pipeline import Pipeline
+from core.embed.pipeline import NotStored, Pipeline
+from core.media.phash import Hashes
 from core.models import specs
 from core.records import Query
-from core.search.searcher import Searcher
+from core.search.cases import CaseResult, cards_of
+from core.search.searcher import Asked, Searcher
 from core.settings import DEMO, Settings
 from core.store.workspace import Workspace, open_workspace
 
@@ -56,7 +60,8 @@ class AppContext:
                 label = f"{path.name or path} ({number})"
             sources.append(Source(label, path))
         self.sources = tuple(sources)
-        self._datasets, self._trained = _Once(), _Once()
+        self.hashes, self.query_texts = Hashes(self.workspace.path("thumbnails")), QueryTexts()
+        self._datasets, self._trained, self._cases = _Once(), _Once(), _Once()
         self._pipelines = _Once()
         self._searchers: OrderedDict[tuple[Path, str, str, str], Searcher] = OrderedDict()
         self._lock, self._preparing, self._step = threading.Lock(), threading.Lock(), "starting"
@@ -77,6 +82,27 @@ class AppContext:
     def pipeline(self, model: str) -> Pipeline:
         """The encoder of this name with its vector stores; raises `core.models.base.ModelUnavailable`."""
         return self._pipelines.get(model, lambda: Pipeline(specs.load(model), self.workspace))
+
+    def cases(self, dataset: DataSet) -> Cases:
+        """Which documents and queries of a data set belong together; read once."""
+        return self._cases.get((dataset.root, dataset.data_id), lambda: Cases(dataset))
+
+    def stored_example(self, dataset: DataSet, task: str, model: str, query: Query, k: int) -> CaseResult | None:
+        """The cards of one of the data set's own queries from stored vectors, exact, without loading a model.
+
+        None where anything would have to be encoded. Not kept: a search builds the pool's graph as well.
+        """
+        pipeline = Pipeline(self.pipeline(model).encoder, self.workspace)
+        pipeline.stored_only = True
+        try:
+            searcher = Searcher(dataset, task, pipeline, with_graph=False)
+            (composed,) = searcher.stored_queries([query], None)
+        except NotStored:
+            return None
+        if composed is None:
+            return None
+        asked = Asked(query.text, k=k, exact=True, query=query, trained_on=self.trained_on(dataset, model, query))
+        return cards_of(searcher, composed, asked, self.cases(dataset), self.hashes)
 
     def trained_on(self, dataset: DataSet, model: str, query: Query) -> bool:
         """Whether the model's card names the case of this query of the data set as training data."""

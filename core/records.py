@@ -21,6 +21,10 @@ TASK_LABELS = {
 }
 
 
+JUDGED = (2, 1, 0)
+"""The grades of judgements: most relevant, relevant, judged not relevant."""
+
+
 class QueryError(ValueError):
     """What was asked cannot be searched; the message says what to change."""
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape as _escape
-from typing import Any
 
 from core.records import SearchResult, Strength
+from core.search.cases import CaseResult
 from core.search.views import Shown
 from ui.text import BAND_WORDS, JUDGEMENTS, NOTHING_PASSES, NOTHING_TO_SEARCH, NOTHING_YET
-
-PASSAGE = 420
-"""Characters of a passage that a card shows before "Whole text"."""
 
 
 def escape(value: object) -> str:
@@ -28,7 +25,7 @@ def empty() -> str:
 
 
 def hits(shown: Sequence[Shown], query_name: str, filtered: bool = False) -> str:
-    """The list of hits; pictures in a grid, passages in one column."""
+    """The list of cards; pictures in a grid, passages in one column. One button a card opens it."""
     if not shown:
         return f'<div class="m3-empty"><p>{NOTHING_PASSES if filtered else NOTHING_TO_SEARCH}</p></div>'
     kind = "m3-pictures" if any(s.picture or s.problem for s in shown) else "m3-texts"
@@ -37,52 +34,69 @@ def hits(shown: Sequence[Shown], query_name: str, filtered: bool = False) -> str
 
 
 def _card(s: Shown) -> str:
-    hit = s.hit
-    head = f'<span class="m3-rank">{hit.rank}</span>{_mark(s.judgement)}'
     facets = " · ".join((s.domain, *s.facets))
+    case = f"{escape(s.case)} · " if s.case else ""
     return (
-        f'<li class="m3-card" data-doc="{escape(hit.doc_id)}" data-collection="{escape(hit.collection)}">'
-        f'{_picture(s)}<div class="m3-body"><div class="m3-head">{head}</div>{_passage(s)}'
-        f'<div class="m3-facet">{escape(facets)}{_copies(s)}</div>{_share(s)}</div></li>'
+        f'<li class="m3-card">{_picture(s)}<div class="m3-body"><div class="m3-head">'
+        f'<span class="m3-rank">{s.rank}</span>{_open(s, "m3-plain", "Open") if _is_text(s) else ""}{_mark(s)}</div>'
+        f'{_passage(s)}<div class="m3-facet">{case}{escape(facets)}{_more(s)}</div>{_share(s)}</div></li>'
+    )
+
+
+def _is_text(s: Shown) -> bool:
+    return s.picture is None and not s.problem
+
+
+def _open(s: Shown, kind: str, inside: str) -> str:
+    """The button that opens a card; the browser walks these by the arrow keys."""
+    what = f"case {s.case}" if s.case else f"document {s.hit.doc_id}"
+    label = f"Open hit {s.rank}: {what}, {', '.join((s.domain, *s.facets))}"
+    return (
+        f'<button type="button" class="m3-open {kind}" data-collection="{escape(s.hit.collection)}" '
+        f'data-id="{escape(s.hit.doc_id)}" aria-label="{escape(label)}">{inside}</button>'
     )
 
 
 def _picture(s: Shown) -> str:
     if s.picture is not None:
         more = f", first of {s.pictures} pictures" if s.pictures > 1 else ""
-        alt = f"Hit {s.hit.rank}: picture {s.hit.doc_id}, {', '.join((s.domain, *s.facets))}{more}"
-        return f'<div class="m3-picture"><img src="{s.picture}" alt="{escape(alt)}" loading="lazy"></div>'
+        alt = f"Hit {s.rank}: picture {s.hit.doc_id}, {', '.join((s.domain, *s.facets))}{more}"
+        return _open(s, "m3-picture", f'<img src="{s.picture}" alt="{escape(alt)}" loading="lazy">')
     if s.problem:
-        return f'<div class="m3-picture"><p>{escape(s.problem)}</p></div>'
+        return _open(s, "m3-picture", f"<span>{escape(s.problem)}</span>")
     return ""
 
 
-def _mark(judgement: str | None) -> str:
-    if judgement is None:
+def _mark(s: Shown) -> str:
+    if s.judgement is None:
         return ""
-    glyph, words = JUDGEMENTS[judgement]
-    good = " good" if judgement.startswith("relevant") else ""
-    return f'<span class="m3-mark{good}">{glyph} {words}</span>'
+    glyph, words = JUDGEMENTS[s.judgement]
+    good = " good" if s.judgement.startswith("relevant") else ""
+    later = f" at rank {s.judged_rank:,}" if s.judged_rank is not None and s.judged_rank != s.hit.rank else ""
+    return f'<span class="m3-mark{good}">{glyph} {words}{later}</span>'
+
+
+def segments(pieces: Iterable[tuple[str, bool]]) -> str:
+    """A text whose pieces that are words of the query are marked."""
+    return "".join(f"<mark>{escape(text)}</mark>" if mark else escape(text) for text, mark in pieces)
 
 
 def _passage(s: Shown) -> str:
-    text = s.text.strip()
     title = f"<strong>{escape(s.title)}</strong> " if s.title else ""
-    if not text and not title:
+    if not s.passage and not title:
         return ""
-    if len(text) <= PASSAGE:
-        return f'<p class="m3-passage">{title}{escape(text)}</p>'
-    cut = text.rfind(" ", 0, PASSAGE)
-    cut = cut if cut > PASSAGE // 2 else PASSAGE
-    return (
-        f'<p class="m3-passage">{title}{escape(text[:cut])} …</p>'
-        f'<details><summary>Whole text</summary><p class="m3-passage">{escape(text)}</p></details>'
-    )
+    before, after = "… " if s.before else "", " …" if s.after else ""
+    return f'<p class="m3-passage">{title}{before}{segments(s.passage)}{after}</p>'
 
 
-def _copies(s: Shown) -> str:
-    n = s.hit.copies
-    return f" · the same content stands in {n} more place{'s' if n > 1 else ''}" if n else ""
+def _more(s: Shown) -> str:
+    copies = s.hit.copies
+    parts = [
+        f"+{s.more:,} more of this case" if s.more else "",
+        f"{s.near:,} look{'s' if s.near == 1 else ''} alike, folded" if s.near else "",
+        f"the same content stands in {copies} more place{'s' if copies > 1 else ''}" if copies else "",
+    ]
+    return "".join(f" · {part}" for part in parts if part)
 
 
 def _share(s: Shown) -> str:
@@ -105,8 +119,12 @@ def _number(value: float) -> str:
     return "0.000" if text == "-0.000" else text.replace("-", "−")
 
 
-def strip(result: SearchResult, data: str, model: str, task: str, query_name: str, seconds: float) -> str:
-    """What was searched, with what, how surely and how fast."""
+def strip(
+    found: CaseResult, data: str, model: str, task: str, query_name: str, seconds: float | None, what: str = ""
+) -> str:
+    """What was searched, with what, how surely and how fast. ``what`` says which question it was where it is not the
+    one in the form; without ``seconds`` the hits were stored."""
+    result = found.result
     index = "exact search" if result.recall_at_10 is None else f"HNSW · recall@10 {result.recall_at_10:.3f}"
     weight = f"picture {result.weight:.2f} · words {1 - result.weight:.2f}"
     parts = [
@@ -114,9 +132,10 @@ def strip(result: SearchResult, data: str, model: str, task: str, query_name: st
         escape(model),
         index,
         weight,
-        f"{seconds:.2f} s",
+        "from stored vectors" if seconds is None else f"{seconds:.2f} s",
     ]
-    lines = [_strength(result.strength)] if result.strength else []
+    lines = [f"<p>{escape(what)}</p>"] if what else []
+    lines += [_strength(result.strength)] if result.strength else []
     lines.append(f"<p>{' · '.join(parts)}</p>")
     if query_name:
         lines.append(f"<p>{escape(_marked_by(result, query_name))}</p>")
@@ -138,47 +157,3 @@ def _marked_by(result: SearchResult, query_name: str) -> str:
     if result.best_relevant is None:
         return f"{marked}; no relevant document among those searched"
     return f"{marked}; best relevant document at rank {result.best_relevant:,}, {result.relevant:,} relevant here"
-
-
-def facts(name: str, licence: str, data_id: str, rows: Sequence[dict[str, Any]], faults: int, synthetic: bool) -> str:
-    """Counts, licence and health of a data set, with one table row a collection."""
-    queries, documents = (sum(r[k] for r in rows) for k in ("queries", "documents"))
-    health = f"{faults} fault{'s' if faults != 1 else ''} while reading" if faults else "read without faults"
-    made = " · synthetic, not from patients" if synthetic else ""
-    head = (
-        f"<strong>{escape(name)}</strong>{made} · {len(rows)} collections · {queries:,} queries · "
-        f"{documents:,} documents · {health} · licence: {escape(licence)}"
-    )
-    columns = ("collection", "queries", "documents", "judgements", "judgement_type")
-    cells = ([f"{r[c]:,}" if isinstance(r[c], int) else r[c] for c in columns] for r in rows)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells)
-    heads = "".join(
-        f'<th scope="col">{h}</th>' for h in ("Collection", "Queries", "Documents", "Judgements", "Kind of judgements")
-    )
-    table = (
-        f'<div class="m3-scroll" tabindex="0" role="region" aria-label="Collections"><table>'
-        f"<caption>data_id {escape(data_id)}</caption><thead><tr>{heads}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div>"
-    )
-    return f'<div class="m3-facts">{head}<details><summary>Collections</summary>{table}</details></div>'
-
-
-def health(report: dict[str, Any]) -> str:
-    """What a full check found, by kind, with the first places of each fault."""
-    totals = report["totals"]
-    repeated, template = totals["repeated_captions"], totals["template_texts"]
-    lines = [
-        f"{totals['pictures']:,} distinct pictures opened; {len(report['faults']):,} faults, "
-        f"{len(report['notes']):,} notes.",
-        f"{repeated['lines']:,} query lines have a caption that another query shares "
-        f"({repeated['distinct']:,} captions); {template['lines']:,} lines are template text that nobody filled in "
-        f"({template['distinct']:,} distinct).",
-    ]
-    items = "".join(
-        f"<li>{escape(f['kind'])}: {escape(f['file'])}, line {f['line']}: {escape(f['detail'])}</li>"
-        for f in report["faults"][:20]
-    )
-    more = len(report["faults"]) - 20
-    tail = f"<p>and {more:,} more; <code>python -m core check</code> lists all.</p>" if more > 0 else ""
-    body = "".join(f"<p>{line}</p>" for line in lines)
-    return f'<div class="m3-facts">{body}{f"<ul>{items}</ul>" if items else ""}{tail}</div>'

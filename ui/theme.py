@@ -31,4 +31,5 @@ def theme() -> gr.themes.Base:
     )
 
 
-STYLE = f"<style>{Path(__file__).with_name('style.css').read_text()}</style>"
+SHEETS = ("style.css", "viewer.css", "search/parts.css", "search/search.css")
+STYLE = f"<style>{''.join(Path(__file__).parent.joinpath(name).read_text() for name in SHEETS)}</style>"

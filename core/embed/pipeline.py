@@ -64,8 +64,15 @@ def text_key(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+class NotStored(Exception):
+    """Something has no vector yet, and nothing was to be encoded."""
+
+
 class Pipeline:
-    """One encoder and its two vector stores in a workspace. ``done`` sums up what this object has encoded."""
+    """One encoder and its two vector stores in a workspace. ``done`` sums up what this object has encoded.
+
+    With ``stored_only`` nothing is ever encoded: `NotStored` is raised instead.
+    """
 
     def __init__(self, encoder: Encoder, workspace: Workspace) -> None:
         self.encoder, self.workspace = encoder, workspace
@@ -76,6 +83,7 @@ class Pipeline:
             for side, folder in self._folders.items()
         }
         self.done = Encoded()
+        self.stored_only = False
 
     def picture_keys(self, collection: Collection, references: Sequence[str]) -> dict[str, str]:
         """sha256 of each picture's bytes by reference; pictures that cannot be read are absent."""
@@ -128,6 +136,10 @@ class Pipeline:
         done, started = Encoded(), time.perf_counter()
         folder = self._folders[side]
         needed = self.stores[side].missing(items)
+        if self.stored_only:
+            if needed:
+                raise NotStored(f"{len(needed)} of the {side}s have no vector yet")
+            return done
         if not needed and not any(folder.glob("job-*")):
             return done
         held = self.workspace.path("locks", f"vectors-{self.encoder.encoder_id}-{side}")

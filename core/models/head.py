@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -111,11 +111,21 @@ def as_stored(head: Head) -> Head:
 
 def read_head(path: Path, alpha: float, beta: float) -> tuple[Head, dict[str, np.ndarray]]:
     """The head that `write_head` wrote, in 32-bit floats, and its mean document vectors by side."""
-    from safetensors.torch import load_file
+    from safetensors import deserialize
 
-    tensors = {name: tensor.float().numpy() for name, tensor in load_file(path).items()}
+    tensors = {name: _floats(tensor) for name, tensor in deserialize(path.read_bytes())}
     means = {side: tensors[f"shipped_mean.{side}"] for side in ("image", "text")}
     return _head(tensors, alpha, beta), means
+
+
+def _floats(tensor: dict[str, Any]) -> np.ndarray:
+    """A tensor as 32-bit floats. A bfloat16 is the upper half of one; so torch need not be loaded to read a head."""
+    if tensor["dtype"] == "F32":
+        return np.frombuffer(tensor["data"], "<f4").reshape(tensor["shape"]).copy()
+    if tensor["dtype"] != "BF16":
+        raise ValueError(f"a head holds {tensor['dtype']}; it must hold BF16 or F32")
+    upper = np.frombuffer(tensor["data"], "<u2").astype(np.uint32)
+    return (upper << np.uint32(16)).view(np.float32).reshape(tensor["shape"])
 
 
 def _tensors(head: Head) -> dict[str, Tensor]:

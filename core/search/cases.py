@@ -14,6 +14,7 @@ from core.embed.pipeline import Progress
 from core.media.phash import NEAR, Hashes, distance
 from core.media.picture import PictureError, open_picture
 from core.records import Hit, QueryError, SearchResult
+from core.search.compose import ComposedQuery
 from core.search.searcher import MAX_K, MAX_WORDS, Asked, Searcher
 
 DEEPER = 2
@@ -76,6 +77,25 @@ def search_cases(
         raise QueryError(f"k is {asked.k}; it must lie between 1 and {MAX_K}.")
     searcher.pool.mask(asked.filters)  # a filter that does not exist is refused before anything is encoded
     query, notes = searcher.compose(asked, progress)
+    found = cards_of(searcher, query, asked, cases, hashes, fold=fold, by_case=by_case, progress=progress)
+    result = found.result
+    result = replace(result, notes=(*notes, *result.notes), seconds=time.perf_counter() - started)
+    return replace(found, result=result)
+
+
+def cards_of(
+    searcher: Searcher,
+    query: ComposedQuery,
+    asked: Asked,
+    cases: Cases,
+    hashes: Hashes,
+    *,
+    fold: bool = True,
+    by_case: bool = True,
+    progress: Progress = silent,
+) -> CaseResult:
+    """`search_cases` for a query that is composed already."""
+    started, notes = time.perf_counter(), ()
     groups = _Groups(searcher, asked, cases, by_case)
     look = _Look(searcher, hashes) if fold else None
     depth = DEEPER * asked.k if by_case or fold else asked.k
@@ -89,8 +109,8 @@ def search_cases(
             break
         depth *= DEEPER
     if len(cards) < asked.k and not complete:
-        notes = [*notes, f"Only the first {len(result.hits):,} documents were looked through; they fill no more cards."]
-    result = replace(result, notes=tuple(notes), seconds=time.perf_counter() - started)
+        notes = (f"Only the first {len(result.hits):,} documents were looked through; they fill no more cards.",)
+    result = replace(result, notes=notes, seconds=time.perf_counter() - started)
     return CaseResult(tuple(cards), result, folded, len(result.hits))
 
 

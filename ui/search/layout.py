@@ -2,38 +2,69 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import gradio as gr
 
 from core.context import AppContext
+from core.models import specs
 from core.search.searcher import MAX_WORDS
 from ui import cards
-from ui.search.callbacks import Held, SearchPage
+from ui.search.chips import chips
+from ui.search.picker import picker
+from ui.search.query import MODEL, QuerySide
+from ui.search.results import Form, Results
+from ui.search.state import Held, Opened
 from ui.search.well import well
+from ui.viewer import viewer
 
 PRIVATE = {"api_visibility": "private"}
-LIGHT = {"queue": False, "show_progress": "hidden", **PRIVATE}
+QUIET = {"show_progress": "hidden", **PRIVATE}
+LIGHT = {"queue": False, **QUIET}
+LATEST = {"trigger_mode": "always_last", **LIGHT}
 
-SHOW_HITS = """() => { if (innerWidth <= 900) document.querySelector('#strip').scrollIntoView({block: 'start'}); }"""
-"""On a narrow page the hits lie below the query: bring them into view."""
+PROGRESS = gr.Progress()
+"""As a default it marks the parameter that Gradio fills in anew for each run."""
+
+FOLD = """() => { if (innerWidth > 900) return;
+  const column = document.querySelector('#query-column'), line = document.querySelector('.m3-fold');
+  const words = document.querySelector('#words textarea').value.trim();
+  const picture = document.querySelector('#picture-well img') ? 'Picture' : '';
+  line.textContent = 'Change the query: ' + [picture, words].filter(Boolean).join(' · ');
+  column.classList.add('folded'); document.querySelector('#strip').scrollIntoView({block: 'start'}); }"""
+"""On a narrow page the query folds to one line after a search, and the hits come into view."""
+
+FOCUS = "() => { document.querySelector('#panel h2')?.focus(); }"
+UNFOLD = """element.addEventListener('click', () => { const column = document.querySelector('#query-column');
+  column.classList.remove('folded'); column.scrollIntoView({block: 'start'});
+  column.querySelector('textarea').focus(); });"""
+
+
+def _html(value: str = "", script: str = "", **more: object) -> gr.HTML:
+    code = Path(__file__).with_name(script).read_text() if script.endswith(".js") else script
+    return gr.HTML(value, js_on_load=code or None, apply_default_css=False, elem_classes="m3-flat", **more)
 
 
 def build(context: AppContext, blocks: gr.Blocks) -> None:
     """Add the tab's widgets to ``blocks`` and connect them."""
-    page = SearchPage(context)
+    query_side = QuerySide(context)
+    results = Results(context, query_side)
     labels = [source.label for source in context.sources]
     held = gr.State(Held(), time_to_live=1800)
+    opened = gr.State(Opened(), time_to_live=1800)
     applied = gr.State(None)
 
     with gr.Row():
         with gr.Column(elem_id="data-column"):
             data = gr.Dropdown(labels, value=labels[0], label="Data set", interactive=True, elem_id="data")
         with gr.Column(elem_id="facts-column"):
-            facts = gr.HTML("", apply_default_css=False, elem_classes="m3-flat", elem_id="facts", min_height=44)
+            facts = _html(elem_id="facts", min_height=44)
             check = gr.Button("Check every line and picture", size="sm", elem_id="check")
-            health = gr.HTML("", apply_default_css=False, elem_classes="m3-flat", elem_id="health")
+            health = _html(elem_id="health")
 
     with gr.Row():
         with gr.Column(elem_id="query-column"):
+            _html('<button type="button" class="m3-fold">Change the query</button>', UNFOLD, elem_id="fold")
             picture = well()
             words = gr.Textbox(
                 label="Words",
@@ -55,39 +86,84 @@ def build(context: AppContext, blocks: gr.Blocks) -> None:
                 info="0: words decide alone, 1: the picture decides alone. Starts at the model's default.",
             )
             task = gr.Dropdown([], label="Search in", interactive=True, elem_id="task")
-            domain = gr.CheckboxGroup([], label="Domains (none ticked: all)", interactive=True, elem_id="domain")
+            filters = chips()
             go = gr.Button("Search", variant="primary", elem_id="go")
-            queries = gr.Dropdown([], label="Ready queries of this data set", interactive=True, elem_id="queries")
+            queries = picker()
+            about = _html(script="about.js", elem_id="about")
             with gr.Accordion("Settings", open=False):
+                models = [(f"{s.name}: {s.model_id}, {s.revision}", name) for name, s in specs.SPECS.items()]
+                model = gr.Dropdown(models, value=MODEL, label="Model", interactive=True, elem_id="model")
                 k = gr.Radio([10, 20, 50], value=10, label="Hits", interactive=True, elem_id="k")
-                exact = gr.Checkbox(False, label="Search exactly (no HNSW)", interactive=True, elem_id="exact")
         with gr.Column(elem_id="hits-column"):
-            strip = gr.HTML(
-                '<div class="m3-strip"></div>',
-                apply_default_css=False,
-                elem_classes="m3-flat",
-                elem_id="strip",
-                min_height=56,
-            )
-            hits = gr.HTML(cards.empty(), apply_default_css=False, elem_classes="m3-flat", elem_id="hits")
+            strip = _html('<div class="m3-strip"></div>', elem_id="strip", min_height=56)
+            with gr.Row(elem_id="options"):
+                box = {"interactive": True, "container": False}
+                by_case = gr.Checkbox(True, label="One card a case", elem_id="by-case", **box)
+                fold = gr.Checkbox(True, label="Fold pictures that look alike", elem_id="fold-alike", **box)
+                exact = gr.Checkbox(False, label="Search exactly (no HNSW)", elem_id="exact", **box)
+            hits = _html(cards.empty(), "hits.js", elem_id="hits")
 
-    def search(label, task, domains, words, weight, k, exact, held, progress=gr.Progress()):  # noqa: B008
-        return page.search(label, task, domains, words, weight, k, exact, held, progress)
+    with gr.Column(elem_id="panel"):
+        head = _html(script="panel.js", elem_id="panel-head")
+        pictures = viewer("panel-viewer")
+        body = _html(elem_id="panel-body")
 
-    def check_all(label, progress=gr.Progress()):  # noqa: B008
-        return page.check(label, progress)
+    # Spelled out, because Gradio finds the places of event and progress by these names.
+    def search(label, task, model, filters, words, weight, k, by_case, fold, exact, held, progress=PROGRESS):
+        return results.search(Form(label, task, model, filters, words, weight, k, by_case, fold, exact, held), progress)
 
-    data_widgets, pool_widgets = [facts, task, health, applied], [domain, weight, queries, applied]
-    asked = [data, task, domain, words, weight, k, exact, held]
+    def search_like(
+        event: gr.EventData,
+        label,
+        task,
+        model,
+        filters,
+        words,
+        weight,
+        k,
+        by_case,
+        fold,
+        exact,
+        held,
+        progress=PROGRESS,
+    ):
+        form = Form(label, task, model, filters, words, weight, k, by_case, fold, exact, held)
+        return results.search_like(form, event, progress)
+
+    def check_all(label, progress=PROGRESS):
+        return query_side.check(label, progress)
+
+    form = [data, task, model, filters, words, weight, k, by_case, fold, exact, held]
+    shown = [strip, hits]
+    filled = [words, picture, held, about]
+    panel = [head, pictures, body, opened]
     running = {"show_progress_on": [strip], "concurrency_id": "engine", "concurrency_limit": 4, **PRIVATE}
 
-    quiet = {"show_progress": "hidden", **PRIVATE}
-    chosen = gr.on([blocks.load, data.input], page.choose_data, [data, applied], data_widgets, **quiet)
+    task_widgets = [filters, weight, queries, about, applied]
+    first = blocks.load(query_side.choose_data, [data, applied], [facts, task, health, applied], **QUIET)
+    first = first.then(query_side.choose_task, [data, task, model, applied], task_widgets, **QUIET)
+    first.then(results.example, [data, task, model, k], [*filled, queries, *shown], **QUIET)
+    chosen = data.input(query_side.choose_data, [data, applied], [facts, task, health, applied], **QUIET)
     for event in (chosen.then, task.input):
-        event(page.choose_task, [data, task, applied], pool_widgets, **quiet)
+        event(query_side.choose_task, [data, task, model, applied], task_widgets, **QUIET)
     check.click(check_all, data, health, concurrency_id="engine", **PRIVATE)
-    queries.input(page.choose_query, [data, queries], [words, picture, held], **LIGHT)
-    picture.picture(page.take_picture, None, [picture, held, queries], **LIGHT)
-    picture.removed(page.remove_picture, None, [picture, held, queries], **LIGHT)
-    done = gr.on([go.click, words.submit], search, asked, [strip, hits], api_name="search", **running)
-    done.then(None, None, None, js=SHOW_HITS, **PRIVATE)
+
+    queries.look(query_side.look, [data, task], queries, **LATEST)
+    queries.choose(query_side.choose_query, [data, task, model], filled, **LIGHT)
+    queries.random(query_side.random_query, [data, task, model], [queries, *filled], **LIGHT)
+    own_picture = [picture, held, queries, about]
+    picture.picture(query_side.take_picture, [data, task], own_picture, **LIGHT)
+    picture.removed(query_side.remove_picture, [data, task], own_picture, **LIGHT)
+
+    triggers = [go.click, words.submit, by_case.input, fold.input, exact.input]
+    done = gr.on(triggers, search, form, shown, api_name="search", **running)
+    done.then(None, None, None, js=FOLD, **PRIVATE)
+    head.like(search_like, form, shown, **running).then(None, None, None, js=FOLD, **PRIVATE)
+    head.use(query_side.use_document, [data, task], [words, *own_picture], **LIGHT)
+
+    for asked in (
+        hits.open(results.open_hit, [data, words, held], panel, **LATEST),
+        about.own(results.open_own, [data, held], panel, **LIGHT),
+    ):
+        asked.then(None, None, None, js=FOCUS, **PRIVATE)
+    pictures.step(results.step, [data, opened], pictures, **LATEST)

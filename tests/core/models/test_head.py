@@ -87,3 +87,17 @@ def test_written_and_read_back(head, tmp_path):
 
 def test_zeros_stay_zeros():
     assert not normalise(np.zeros((2, 3), np.float32)).any()
+
+
+def test_reading_without_torch_gives_what_the_library_gives(head, tmp_path):
+    from safetensors.torch import load_file
+
+    path = tmp_path / "head.safetensors"
+    write_head(path, head, {"image": np.ones(13, np.float32) / 3, "text": np.ones(13, np.float32) / 7})
+    wanted = {name: tensor.float().numpy() for name, tensor in load_file(path).items()}
+    found, means = read_head(path, 0.25, 0.75)
+    assert np.array_equal(found.components, wanted["components"]) and found.components.dtype == np.float32
+    for name in ("mean", "linear", "hidden", "hidden_bias", "out"):
+        for mine, theirs in ((found.image, "image"), (found.text, "text")):
+            assert np.array_equal(getattr(mine, name), wanted[f"{theirs}.{name}"])
+    assert all(np.array_equal(means[side], wanted[f"shipped_mean.{side}"]) for side in means)

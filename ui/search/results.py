@@ -1,0 +1,214 @@
+"""The right side of the Search tab: hits, and the case that a hit opens."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import gradio as gr
+
+from core.context import AppContext
+from core.data.dataset import DataSet
+from core.embed.pipeline import Pace
+from core.media.picture import PictureError
+from core.models import specs
+from core.records import TASK_LABELS, Query, QueryError
+from core.search import case_view
+from core.search.cases import CaseResult, like, search_cases
+from core.search.searcher import Asked
+from core.search.views import shown
+from ui import cards, errors, viewer
+from ui.search import chips, panel
+from ui.search.query import QuerySide, document_of, found_query
+from ui.search.state import Held, Opened
+
+EDITED = "The words of the ready query were edited, so its judgements do not mark these hits."
+STORED = "An example from the data set, with stored hits: no model was loaded yet. Press Search for your own."
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The widgets of a search, in the order they are wired."""
+
+    label: str
+    task: str | None
+    model: str
+    filters: str
+    words: str
+    weight: float
+    k: int
+    by_case: bool
+    fold: bool
+    exact: bool
+    held: Held | None
+
+
+class Results:
+    """The callbacks, bound to the context that all sessions share and never change."""
+
+    def __init__(self, context: AppContext, query_side: QuerySide) -> None:
+        self.context, self.query_side = context, query_side
+
+    def example(self, label: str, task: str | None, model: str, k: int):
+        """The first view: a ready query of the data set with its hits from stored vectors; nothing is encoded.
+
+        Words, picture, held, note on the query, picker, strip, hits; all as they are where nothing is stored.
+        """
+        nothing = [gr.skip()] * 7
+        try:
+            dataset = self.context.dataset(label)
+            query = _example_query(dataset, task or "")
+            found = query and self.context.stored_example(dataset, task or "", model, query, int(k))
+            if not found:
+                return nothing
+            filled = self.query_side.filled(dataset, query, model)
+            names = self.query_side.names(label, task, found_query(dataset, query))
+            strip, html = self._rendered(dataset, task or "", model, found, query, query.text, None, False, STORED)
+        except Exception as error:
+            errors.explain(error)  # the page is whole without an example; the log has the reason
+            return nothing
+        return *filled, names, strip, html
+
+    def search(self, form: Form, progress: gr.Progress | None = None):
+        """Strip and hits. An error takes the hits' place and leaves the page usable."""
+        held, words = form.held or Held(), form.words or ""
+        started = time.perf_counter()
+        try:
+            if not form.task:
+                raise QueryError("Choose a data set and a task first.")
+            if not held.images and not words.strip():
+                raise QueryError("Give a picture, words, or both.")
+            dataset = self.context.dataset(form.label)
+            query, edited = _held_query(dataset, form.task, held, words)
+            trained_on = query is not None and self.context.trained_on(dataset, form.model, query)
+            asked = self._asked(form, Asked(words, held.images, float(form.weight), query=query, trained_on=trained_on))
+            found = self._found(dataset, form, asked, progress)
+            if edited:
+                found = replace(found, result=replace(found.result, notes=(*found.result.notes, EDITED)))
+            seconds, filtered = time.perf_counter() - started, any(asked.filters.values())
+            return self._rendered(dataset, form.task, form.model, found, query, words, seconds, filtered)
+        except Exception as error:
+            return '<div class="m3-strip"></div>', errors.explain(error)
+
+    def search_like(self, form: Form, event: gr.EventData, progress: gr.Progress | None = None):
+        """Hits like an opened document, which is none of them itself."""
+        started = time.perf_counter()
+        try:
+            dataset, (key, identity) = self.context.dataset(form.label), document_of(event)
+            paced = Pace(_reporter(progress))
+            searcher = self.context.searcher(dataset, form.task or "", form.model, paced)
+            asked = self._asked(form, like(searcher, key, identity, paced))
+            found = self._found(dataset, form, asked, progress)
+            what = f"More like document {identity}. Press Search to come back to your query."
+            seconds, filtered = time.perf_counter() - started, any(asked.filters.values())
+            return self._rendered(dataset, form.task, form.model, found, None, asked.text, seconds, filtered, what)
+        except Exception as error:
+            return '<div class="m3-strip"></div>', errors.explain(error)
+
+    def _asked(self, form: Form, asked: Asked) -> Asked:
+        return replace(asked, k=int(form.k), filters=chips.chosen_in(form.filters), exact=bool(form.exact))
+
+    def _found(self, dataset: DataSet, form: Form, asked: Asked, progress: gr.Progress | None) -> CaseResult:
+        paced = Pace(_reporter(progress))
+        searcher = self.context.searcher(dataset, form.task or "", form.model, paced)
+        cases, hashes = self.context.cases(dataset), self.context.hashes
+        return search_cases(searcher, asked, cases, hashes, fold=form.fold, by_case=form.by_case, progress=paced)
+
+    def _rendered(
+        self,
+        dataset: DataSet,
+        task: str,
+        model: str,
+        found: CaseResult,
+        query: Query | None,
+        words: str,
+        seconds: float | None,
+        filtered: bool,
+        what: str = "",
+    ) -> tuple[str, str]:
+        spec, name = specs.get(model), query.id if query else ""
+        # Most ids begin with the short name; it is said once then.
+        label = spec.model_id if spec.model_id.startswith(spec.name) else f"{spec.name}, {spec.model_id}"
+        label = f"{label}, {spec.revision}"
+        strip = cards.strip(found, dataset.name, label, TASK_LABELS[task], name, seconds, what)
+        return strip, cards.hits(shown(dataset, found, query, words, self.context.workspace), name, filtered)
+
+    def open_hit(self, label: str, words: str, held: Held | None, event: gr.EventData):
+        """The panel of a hit: head, viewer, body, and what the session holds of it."""
+        try:
+            dataset = self.context.dataset(label)
+            view = case_view.case_of_document(dataset, self.context.cases(dataset), *document_of(event), words or "")
+        except Exception as error:
+            return errors.explain(error), viewer.face([]), "", Opened()
+        return self._opened(dataset, view, held, own=False)
+
+    def open_own(self, label: str, held: Held | None):
+        """The panel of the ready query's own case; nothing where it has none."""
+        try:
+            dataset = self.context.dataset(label)
+            if held is None or held.query is None or held.query[0] != dataset.data_id:
+                raise QueryError("Choose a ready query of this data set first.")
+            query = dataset.collections[held.query[1]].query(held.query[2])
+            view = case_view.case_of_own_query(dataset, self.context.cases(dataset), query)
+            if view is None:
+                raise QueryError(f"The data set names no case for query {query.id}.")
+        except Exception as error:
+            return errors.explain(error), viewer.face([]), "", Opened()
+        return self._opened(dataset, view, held, own=True)
+
+    def _opened(self, dataset: DataSet, view: case_view.CaseView, held: Held | None, own: bool):
+        beside = held.frame if held is not None and not own else None
+        opened = Opened(dataset.data_id, view.pictures, beside)
+        face = _face(dataset, opened, view.start)
+        return panel.head(view, own), face, panel.body(view), opened
+
+    def step(self, label: str, opened: Opened | None, event: gr.EventData):
+        """The viewer with another picture of the opened case."""
+        opened = opened or Opened()
+        items = panel.items(opened.pictures)
+        at = viewer.step_of(event, items)
+        dataset = self.context.dataset(label)
+        if at is None or dataset.data_id != opened.data_id:
+            return gr.skip()
+        return _face(dataset, opened, at)
+
+
+def _face(dataset: DataSet, opened: Opened, at: int) -> str:
+    items = panel.items(opened.pictures)
+    if not items:
+        return viewer.face([], problem="This case has no picture.", query=opened.query)
+    try:
+        frame, problem = case_view.frame_at(dataset, opened.pictures[at]), ""
+    except PictureError as error:
+        frame, problem = None, str(error)
+    return viewer.face(items, at, frame, problem, opened.query)
+
+
+def _reporter(progress: gr.Progress | None):
+    def report(what: str, done: int, total: int) -> None:
+        if progress is not None:
+            progress((done, total or None), desc=what)
+
+    return report
+
+
+def _held_query(dataset: DataSet, task: str, held: Held, words: str) -> tuple[Query | None, bool]:
+    """The data set's own query in hand, or None when it belongs to another data set or task, or when its words
+    were edited (then the second value is True)."""
+    if held.query is None or held.query[0] != dataset.data_id:
+        return None, False
+    _, collection, identity = held.query
+    if collection not in dataset.collections or dataset.collections[collection].task != task:
+        return None, False
+    query = dataset.collections[collection].query(identity)
+    same = words.strip() == query.text.strip()
+    return (query if same else None), not same
+
+
+def _example_query(dataset: DataSet, task: str) -> Query | None:
+    """The first query of the task with a picture, words and a relevant document."""
+    for collection in dataset.pool(task).collections:
+        for query in collection.all_queries():
+            if query.images and query.text.strip() and any(g > 0 for g in collection.qrels.get(query.id, {}).values()):
+                return query
+    return None
