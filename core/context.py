@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from core.data.cases import Cases
 from core.data.dataset import DataSet, Progress, open_dataset, silent
 from core.data.find import QueryTexts
 from core.data.layouts import DataError
+from core.data.pool import Pool
 from core.embed.pipeline import NotStored, Pipeline
 from core.media.phash import Hashes
 from core.models import specs
@@ -28,6 +30,10 @@ OPEN_SEARCHERS = 8
 
 PATIENCE = 5.0
 """Seconds that a search waits for another one to finish preparing its pool."""
+
+
+EXAMPLES = 200
+"""Queries that are tried for a stored example."""
 
 
 class Preparing(Exception):
@@ -87,22 +93,33 @@ class AppContext:
         """Which documents and queries of a data set belong together; read once."""
         return self._cases.get((dataset.root, dataset.data_id), lambda: Cases(dataset))
 
-    def stored_example(self, dataset: DataSet, task: str, model: str, query: Query, k: int) -> CaseResult | None:
-        """The cards of one of the data set's own queries from stored vectors, exact, without loading a model.
+    def stored_example(self, dataset: DataSet, task: str, model: str, k: int) -> tuple[Query, CaseResult] | None:
+        """One of the data set's own queries and its cards from stored vectors, exact, without loading a model.
 
-        None where anything would have to be encoded. Not kept: a search builds the pool's graph as well.
+        It has a picture, words and a relevant document, and if possible the model was not trained on it. None where
+        nothing of the kind is stored: nothing is ever encoded here. The searcher is not kept, as a search builds the
+        pool's graph as well. Of data sets other than the demo only pools are tried that have an index: finding out
+        what is missing may take long.
         """
         pipeline = Pipeline(self.pipeline(model).encoder, self.workspace)
         pipeline.stored_only = True
+        indexed = self.workspace.path("index", dataset.data_id, f"pool-{task}", pipeline.encoder.encoder_id).is_dir()
+        if dataset.root != DEMO and not indexed:
+            return None
         try:
             searcher = Searcher(dataset, task, pipeline, with_graph=False)
-            (composed,) = searcher.stored_queries([query], None)
         except NotStored:
             return None
-        if composed is None:
-            return None
-        asked = Asked(query.text, k=k, exact=True, query=query, trained_on=self.trained_on(dataset, model, query))
-        return cards_of(searcher, composed, asked, self.cases(dataset), self.hashes)
+        for query in sorted(_answerable(searcher.pool), key=lambda q: self.trained_on(dataset, model, q)):
+            try:
+                (composed,) = searcher.stored_queries([query], None)
+            except NotStored:
+                continue
+            if composed is not None:
+                trained_on = self.trained_on(dataset, model, query)
+                asked = Asked(query.text, k=k, exact=True, query=query, trained_on=trained_on)
+                return query, cards_of(searcher, composed, asked, self.cases(dataset), self.hashes)
+        return None
 
     def trained_on(self, dataset: DataSet, model: str, query: Query) -> bool:
         """Whether the model's card names the case of this query of the data set as training data."""
@@ -149,6 +166,19 @@ class AppContext:
             progress(what, done, total)
 
         return tell
+
+
+def _answerable(pool: Pool) -> list[Query]:
+    """The first `EXAMPLES` queries of a pool that have a picture, words and a relevant document."""
+    found = (
+        query
+        for collection in pool.collections
+        for query in collection.all_queries()
+        if query.images
+        and query.text.strip()
+        and any(grade > 0 for grade in collection.qrels.get(query.id, {}).values())
+    )
+    return list(islice(found, EXAMPLES))
 
 
 class _Once:

@@ -34,6 +34,7 @@ FOLD = """() => { if (innerWidth > 900) return;
   column.classList.add('folded'); document.querySelector('#strip').scrollIntoView({block: 'start'}); }"""
 """On a narrow page the query folds to one line after a search, and the hits come into view."""
 
+CLOSE = "(...values) => { delete document.documentElement.dataset.m3Panel; return values; }"
 FOCUS = "() => { document.querySelector('#panel h2')?.focus(); }"
 UNFOLD = """element.addEventListener('click', () => { const column = document.querySelector('#query-column');
   column.classList.remove('folded'); column.scrollIntoView({block: 'start'});
@@ -52,7 +53,7 @@ def build(context: AppContext, blocks: gr.Blocks) -> None:
     labels = [source.label for source in context.sources]
     held = gr.State(Held(), time_to_live=1800)
     opened = gr.State(Opened(), time_to_live=1800)
-    applied = gr.State(None)
+    applied, shown_for = gr.State(None), gr.State(None)
 
     with gr.Row():
         with gr.Column(elem_id="data-column"):
@@ -142,10 +143,15 @@ def build(context: AppContext, blocks: gr.Blocks) -> None:
     task_widgets = [filters, weight, queries, about, applied]
     first = blocks.load(query_side.choose_data, [data, applied], [facts, task, health, applied], **QUIET)
     first = first.then(query_side.choose_task, [data, task, model, applied], task_widgets, **QUIET)
-    first.then(results.example, [data, task, model, k], [*filled, queries, *shown], **QUIET)
     chosen = data.input(query_side.choose_data, [data, applied], [facts, task, health, applied], **QUIET)
-    for event in (chosen.then, task.input):
+    example = [results.example, [data, task, model, k, held, words], [*filled, queries, *shown]]
+    cleared = [results.clear, [data, task, shown_for, held, words], [words, picture, held, *shown, shown_for]]
+    ready = [
         event(query_side.choose_task, [data, task, model, applied], task_widgets, **QUIET)
+        for event in (chosen.then, task.input)
+    ]
+    for event in (first, *ready):
+        event.then(*cleared, js=CLOSE, **QUIET).then(*example, **QUIET)
     check.click(check_all, data, health, concurrency_id="engine", **PRIVATE)
 
     queries.look(query_side.look, [data, task], queries, **LATEST)

@@ -18,7 +18,7 @@ from core.search.cases import CaseResult, like, search_cases
 from core.search.searcher import Asked
 from core.search.views import shown
 from ui import cards, errors, viewer
-from ui.search import chips, panel
+from ui.search import chips, panel, well
 from ui.search.query import QuerySide, document_of, found_query
 from ui.search.state import Held, Opened
 
@@ -49,18 +49,36 @@ class Results:
     def __init__(self, context: AppContext, query_side: QuerySide) -> None:
         self.context, self.query_side = context, query_side
 
-    def example(self, label: str, task: str | None, model: str, k: int):
+    def clear(
+        self, label: str, task: str | None, shown_for: tuple[str, str | None] | None, held: Held | None, words: str
+    ):
+        """Take away what belongs to the data set or task shown before: hits, and a ready query with its words.
+
+        ``shown_for``: the data set and task of the hits; where it is the one chosen nothing changes. A query that is
+        the user's own stays. Words, picture, held, strip, hits, ``shown_for``.
+        """
+        if shown_for is None or tuple(shown_for) == (label, task):
+            return *[gr.skip()] * 5, (label, task)
+        query = [gr.skip()] * 3 if _is_own(held, words) else ["", well.face(None), Held()]
+        return *query, '<div class="m3-strip"></div>', cards.empty(), (label, task)
+
+    def example(
+        self, label: str, task: str | None, model: str, k: int, held: Held | None = None, words: str | None = ""
+    ):
         """The first view: a ready query of the data set with its hits from stored vectors; nothing is encoded.
 
-        Words, picture, held, note on the query, picker, strip, hits; all as they are where nothing is stored.
+        Words, picture, held, note on the query, picker, strip, hits; all as they are where nothing is stored, where
+        the user's own query stands in the form, and where a ready query does.
         """
         nothing = [gr.skip()] * 7
+        if (held is not None and held.query is not None) or _is_own(held, words):
+            return nothing
         try:
             dataset = self.context.dataset(label)
-            query = _example_query(dataset, task or "")
-            found = query and self.context.stored_example(dataset, task or "", model, query, int(k))
-            if not found:
+            stored = self.context.stored_example(dataset, task or "", model, int(k))
+            if stored is None:
                 return nothing
+            query, found = stored
             filled = self.query_side.filled(dataset, query, model)
             names = self.query_side.names(label, task, found_query(dataset, query))
             strip, html = self._rendered(dataset, task or "", model, found, query, query.text, None, False, STORED)
@@ -184,6 +202,12 @@ def _face(dataset: DataSet, opened: Opened, at: int) -> str:
     return viewer.face(items, at, frame, problem, opened.query)
 
 
+def _is_own(held: Held | None, words: str | None) -> bool:
+    """Whether the query in the form is the user's own: a picture or words that are no ready query's."""
+    held = held or Held()
+    return held.query is None and bool(held.images or (words or "").strip())
+
+
 def _reporter(progress: gr.Progress | None):
     def report(what: str, done: int, total: int) -> None:
         if progress is not None:
@@ -203,12 +227,3 @@ def _held_query(dataset: DataSet, task: str, held: Held, words: str) -> tuple[Qu
     query = dataset.collections[collection].query(identity)
     same = words.strip() == query.text.strip()
     return (query if same else None), not same
-
-
-def _example_query(dataset: DataSet, task: str) -> Query | None:
-    """The first query of the task with a picture, words and a relevant document."""
-    for collection in dataset.pool(task).collections:
-        for query in collection.all_queries():
-            if query.images and query.text.strip() and any(g > 0 for g in collection.qrels.get(query.id, {}).values()):
-                return query
-    return None
