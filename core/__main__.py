@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from tqdm import tqdm
 
+from core.printing import line, print_json, print_report, print_result, print_strength, strength_row
 from core.records import QueryError
 from core.settings import STORE, Settings
 from core.store.workspace import WorkspaceError, open_workspace
@@ -53,18 +53,6 @@ def _fail(message: object, code: int = 1) -> NoReturn:
     raise typer.Exit(code)
 
 
-def _print_json(value: Any) -> None:
-    ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    typer.echo(json.dumps(value, ensure_ascii=ascii_only, allow_nan=False))
-
-
-def _line(text: str) -> None:
-    """Print one line; control characters of data are shown, not obeyed, and no encoding makes it fail."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    encoding = sys.stdout.encoding or "ascii"
-    typer.echo(shown.encode(encoding, "backslashreplace").decode(encoding))
-
-
 def _open(data: Path, qrels: str, bar: _Bar):
     from core.data.dataset import open_dataset
     from core.data.layouts import DataError
@@ -90,46 +78,10 @@ def check(data: Data, as_json: AsJson = False, qrels: Qrels = "test") -> None:
     report = check_dataset(dataset, bar)
     bar.close()
     if as_json:
-        _print_json(report.as_dict())
+        print_json(report.as_dict())
     else:
-        _print_report(dataset, report)
+        print_report(dataset, report)
     raise typer.Exit(1 if report.faults else 0)
-
-
-def _print_report(dataset: Any, report: Any) -> None:
-    for text in (f"{dataset.name}: {dataset.root}", f"licence: {dataset.licence}", f"data_id: {dataset.data_id}", ""):
-        _line(text)
-    width = max(len(row["collection"]) for row in report.collections)
-    _line(f"{'collection':{width}}  queries  documents  judged  judgements      pictures  templates  repeated captions")
-    for row in report.collections:
-        template, repeated = row["template_texts"], row["repeated_captions"]
-        _line(
-            f"{row['collection']:{width}}  {row['queries']:7}  {row['documents']:9}  {row['judgements']:6}  "
-            f"{row['judgement_type']:14}  {row['pictures']['distinct']:8}  "
-            f"{template['lines']:4} ({template['distinct']})  "
-            f"{repeated['lines']:6} lines, {repeated['distinct']} captions"
-        )
-    template, repeated = report.totals["template_texts"], report.totals["repeated_captions"]
-    _line("")
-    _line(
-        f"In all: {report.totals['queries']} queries, {report.totals['documents']} documents, "
-        f"{report.totals['pictures']} distinct pictures that open; {template['lines']} lines of template text "
-        f"({template['distinct']} distinct pictures or ids); {repeated['lines']} query lines with a repeated caption "
-        f"({repeated['distinct']} distinct captions)."
-    )
-    for title, findings in (("Faults", report.faults), ("Notes", report.notes)):
-        _line("")
-        _line(f"{title}: {len(findings) or 'none'}")
-        shown: Counter[str] = Counter()
-        for kind, number in Counter(f.kind for f in findings).most_common():
-            _line(f"  {kind}: {number}")
-            for f in findings:
-                if f.kind == kind and (title == "Faults" or shown[kind] < 3):
-                    shown[kind] += 1
-                    _line(f"    {f.file}:{f.line}  {f.id}  {f.detail}")
-    if any(number > 3 for number in Counter(f.kind for f in report.notes).values()):
-        _line("")
-        _line("Of each kind of note three are shown; --json lists all.")
 
 
 @prepare_app.command()
@@ -149,7 +101,7 @@ def medpix(
     finally:
         bar.close()
     if as_json:
-        _print_json(counts)
+        print_json(counts)
     else:
         typer.echo(f"Wrote {out}. Look at it with: python -m core check {out}")
 
@@ -161,7 +113,7 @@ def demo(out: Annotated[Path, typer.Option(help="Folder to write the library to.
 
     counts = generate(out)
     if as_json:
-        _print_json(counts)
+        print_json(counts)
     else:
         typer.echo(f"Wrote {out}: {json.dumps(counts)}")
 
@@ -200,7 +152,7 @@ def index(
             row |= {k: facts[k] for k in ("documents", "distinct", "left_out", "truncated", "centres")}
             row |= {"recall_at_10": searcher.recall_at_10, "recall_queries": searcher.recall_queries}
             row |= {"encoded": pipeline.done.encoded - before, "note": searcher.index.hnsw_problem}
-            row["strength"] = _strength_row(searcher.calibration)
+            row["strength"] = strength_row(searcher.calibration)
             rows.append(row)
             if not as_json:
                 recall = "" if row["recall_at_10"] is None else f"recall@10 {row['recall_at_10']:.3f} against exact, "
@@ -210,7 +162,7 @@ def index(
                     f"{row['left_out']} left out, {row['truncated']} texts cut; {row['kind']}, {recall}; "
                     f"{row['encoded']} encoded now"
                 )
-                _print_strength(row["strength"])
+                print_strength(row["strength"])
     except (DataError, ModelUnavailable, OSError) as error:
         _fail(error)
     finally:
@@ -218,31 +170,7 @@ def index(
     for note in pipeline.done.notes:
         typer.echo(note, err=True)
     if as_json:
-        _print_json(rows)
-
-
-def _strength_row(calibration: Any) -> dict[str, Any]:
-    """The calibration of a pool for tables and JSON: by mode what was measured, and on how many."""
-    names = ("n", "clusters", "auroc", "weak_answered", "weak_unanswered", "n_unanswered")
-    modes = {mode: {name: getattr(curve, name) for name in names} for mode, curve in calibration.curves.items()}
-    return {"source": calibration.source, "default_weight": calibration.default_weight, "modes": modes}
-
-
-def _print_strength(row: dict[str, Any]) -> None:
-    _line(f"  match strength, from {row['source']}; picture and words at weight {row['default_weight']:.2f}")
-    for mode, found in row["modes"].items():
-        if not found["n"]:
-            _line(f"    {mode:8} no judged queries")
-            continue
-        shown = {
-            name: "not measured" if found[name] is None else f"{found[name]:.3f}"
-            for name in ("auroc", "weak_answered", "weak_unanswered")
-        }
-        _line(
-            f"    {mode:8} AUROC {shown['auroc']} (n = {found['n']} queries / {found['clusters']} topics); weak: "
-            f"{shown['weak_answered']} of them, {shown['weak_unanswered']} of {found['n_unanswered']} with their "
-            "relevant documents taken out"
-        )
+        print_json(rows)
 
 
 def _pipeline(model: str, workspace: Any) -> Any:
@@ -306,7 +234,7 @@ def search(
     if as_json:
         about = {"task": task, "text": text, "image": str(image) if image else None, "query": query or None}
         about |= {"weight": result.weight, "k": k, "filters": {f: v for f, v in filters.items() if v}}
-        _print_json(
+        print_json(
             {
                 "query": about | {"model": result.model, "data_id": dataset.data_id, "searched": result.searched},
                 "model": {"name": result.model, "model_id": spec.model_id, "revision": spec.revision},
@@ -319,7 +247,7 @@ def search(
         )
         return
     positives_only = dataset.collections[own.collection].positives_only if own is not None else None
-    _print_result(searcher, result, positives_only)
+    print_result(searcher, result, positives_only)
 
 
 @app.command()
@@ -341,11 +269,11 @@ def ship(
         _fail(error.args[0] if isinstance(error, KeyError) else error)
     bar.close()
     if as_json:
-        _print_json(rows)
+        print_json(rows)
     else:
         for row in rows:
             made = f"{row['runs']} runs, {row['vectors']} vectors"
-            _line(f"{row['model']:10} {row['model_id']} {row['revision']}  {row['task']:16} {made}")
+            line(f"{row['model']:10} {row['model_id']} {row['revision']}  {row['task']:16} {made}")
 
 
 def _bytes(path: Path) -> bytes:
@@ -378,17 +306,15 @@ def adapt(
         _fail(error)
     bar.close()
     if as_json:
-        _print_json(result)
+        print_json(result)
         return
-    _line(f"Wrote {out}; read {out / 'README.md'} for what it did and how well it generalises.")
+    line(f"Wrote {out}; read {out / 'README.md'} for what it did and how well it generalises.")
     for name, value in result["success"].items():
-        _line(
-            f"{name}: words to picture {value['text_to_image']:.3f}, picture to picture {value['image_to_image']:.3f}"
-        )
+        line(f"{name}: words to picture {value['text_to_image']:.3f}, picture to picture {value['image_to_image']:.3f}")
     for number, folder in enumerate(result["folds"]):
-        _line(f"fold {number}: {folder}")
+        line(f"fold {number}: {folder}")
     for row in result["runs"]:
-        _line(
+        line(
             f"cross-fitted run of {row['place']}: nDCG@10 "
             + ("N/A" if row["ndcg_at_10"] is None else f"{row['ndcg_at_10']:.3f}")
             + f" (n = {row['n']} queries / {row['clusters']} topics, {row['interval']}); {row['folder']}"
@@ -426,42 +352,6 @@ def _own_query(dataset: Any, task: str, name: str) -> Any:
             if position is not None:
                 return collection.query_at(position)
     raise QueryError(f"There is no query {name!r} in {task}. Write COLLECTION/ID, for example {task}/Head/ID.")
-
-
-def _strength_words(strength: Any) -> str:
-    from core.search.strength import WEAK_MEANS
-
-    band = "" if strength.band is None else f"{strength.band}: " if strength.band != "weak" else f"weak, {WEAK_MEANS}: "
-    reason = f" ({strength.reason})" if strength.calibrated and strength.reason else ""
-    return f"{band}{strength.sentence}{reason}"
-
-
-def _print_result(searcher: Any, result: Any, positives_only: bool | None) -> None:
-    from core.search.views import judgement
-
-    spec = searcher.encoder.spec
-    recall = "" if result.recall_at_10 is None else f" (recall@10 {result.recall_at_10:.3f})"
-    _line(
-        f"{result.searched} documents of {searcher.task} searched with {result.model} ({spec.model_id}, "
-        f"{spec.revision}), {result.index_kind}{recall}, "
-        f"picture weight {result.weight:.2f}, {result.seconds * 1000:.0f} ms"
-    )
-    if result.strength is not None:
-        _line(f"match strength: {_strength_words(result.strength)}")
-    if result.best_relevant is not None:
-        _line(f"best relevant document: rank {result.best_relevant} ({result.relevant} relevant here)")
-    for note in result.notes:
-        _line(note)
-    _line("rank   score  picture   words  judgement     document")
-    for hit in result.hits:
-        collection = searcher.pool.collection(hit.collection)
-        doc = collection.doc(hit.doc_id)
-        mark = "" if positives_only is None else judgement(hit.relevance, positives_only).replace("-", " ")
-        words = " ".join(doc.full_text.split())[:80]
-        _line(
-            f"{hit.rank:4}  {hit.score:6.3f}  {hit.image_share:7.3f}  {hit.text_share:6.3f}  {mark:12}  "
-            f"{hit.collection}/{hit.doc_id}  {words}"
-        )
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import secrets
 import traceback
-from html import escape
 
 from core.context import Preparing
 from core.data.layouts import DataError
@@ -13,6 +12,7 @@ from core.media.picture import PictureError
 from core.models.base import ModelUnavailable
 from core.records import QueryError
 from core.store.lock import Locked
+from ui.cards import escape
 
 log = logging.getLogger("m3retrieve")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.models.base import ModelUnavailable, file_hash
 from core.models.towers import IMAGE_DIMENSION, TEXT_DIMENSION, ImageTower, TextTower
+from core.settings import REPOSITORY
 from core.store.manifest import short_hash
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def weights_hash(path: Path) -> str:
     try:
         return file_hash(path)
     except FileNotFoundError:
-        raise ModelUnavailable(f"{path} is missing; restore it from the repository.") from None
+        raise ModelUnavailable(f"{shown(path)} is missing; restore it from the repository.") from None
 
 
 def check(wants: Sequence[str]) -> None:
@@ -169,14 +170,19 @@ def check(wants: Sequence[str]) -> None:
         raise ModelUnavailable(" ".join(wants))
 
 
+def shown(path: Path) -> str:
+    """A file as a message names it: from the repository's folder on, else its name alone; a page shows these."""
+    return str(path.relative_to(REPOSITORY)) if path.is_relative_to(REPOSITORY) else path.name
+
+
 def damage(path: Path, expected: str, remedy: str) -> list[str]:
     """One sentence when the file is missing or has another content than ``expected`` (sha256)."""
     try:
         found = file_hash(path)
     except FileNotFoundError:
-        return [f"{path} is missing; {remedy}."]
+        return [f"{shown(path)} is missing; {remedy}."]
     except OSError as error:
-        return [f"{path} cannot be read ({error.strerror}); {remedy}."]
+        return [f"{shown(path)} cannot be read ({error.strerror}); {remedy}."]
     if found != expected:
-        return [f"{path} is damaged (sha256 {found[:12]}…, expected {expected[:12]}…); {remedy}."]
+        return [f"{shown(path)} is damaged (sha256 {found[:12]}…, expected {expected[:12]}…); {remedy}."]
     return []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.models.base import ModelUnavailable
-from core.models.frozen import FrozenImages, FrozenTexts, check, damage, weights_hash
+from core.models.frozen import FrozenImages, FrozenTexts, check, damage, shown, weights_hash
 from core.models.head import Head, read_head
 from core.models.specs import get
 from core.settings import MODELS
@@ -139,14 +139,17 @@ class MedliteEncoder:
         try:
             return json.loads(path.read_bytes())
         except (OSError, ValueError) as error:
-            raise ModelUnavailable(f"{path} cannot be read ({error}); restore it from the repository.") from None
+            why = error.strerror if isinstance(error, OSError) else error
+            raise ModelUnavailable(f"{shown(path)} cannot be read ({why}); restore it from the repository.") from None
 
     @cached_property
     def _loaded(self) -> tuple[Head, dict[str, np.ndarray]]:
-        check(self.requires())
+        # The head alone: stored vectors are searched and shown where the towers are missing.
+        check(damage(self.folder / HEAD, self.config["files"][HEAD], "restore it, or train it again"))
         return read_head(self.folder / HEAD, **self.config["blocks"])
 
     def _encode(self, side: str, items: Sequence[Any]) -> dict[str, Any]:
+        check(self.requires())
         tower = self.towers[side]
         with self._lock:  # one thread loads, the others wait
             _ = self._loaded, tower.tower()

@@ -88,6 +88,7 @@ def build(context: AppContext, blocks: gr.Blocks) -> None:
             )
             task = gr.Dropdown([], label="Search in", interactive=True, elem_id="task")
             filters = chips()
+            lacks = _html(elem_id="lacks")
             go = gr.Button("Search", variant="primary", elem_id="go")
             queries = picker()
             about = _html(script="about.js", elem_id="about")
@@ -150,8 +151,12 @@ def build(context: AppContext, blocks: gr.Blocks) -> None:
         event(query_side.choose_task, [data, task, model, applied], task_widgets, **QUIET)
         for event in (chosen.then, task.input)
     ]
+    state = [query_side.model_state, model, [lacks, go]]
     for event in (first, *ready):
-        event.then(*cleared, js=CLOSE, **QUIET).then(*example, **QUIET)
+        shows = event.then(*cleared, js=CLOSE, **QUIET).then(*example, **QUIET)
+        if event is first:
+            shows.then(*state, **QUIET)
+    model.input(*state, **QUIET)
     check.click(check_all, data, health, concurrency_id="engine", **PRIVATE)
 
     queries.look(query_side.look, [data, task], queries, **LATEST)

@@ -66,6 +66,17 @@ class QuerySide:
         filters = chips.face({name: pool.values(name) for name in FILTERS})
         return filters, gr.Slider(value=weight), picker.face(found), "", (label, task)
 
+    def model_state(self, model: str):
+        """What the chosen model lacks here, in words, and a Search button that cannot be pressed then."""
+        try:
+            wants = self.context.pipeline(model).encoder.requires()
+        except (ModelUnavailable, KeyError) as error:
+            wants = [str(error.args[0] if error.args else error)]
+        if not wants:
+            return "", gr.Button(interactive=True)
+        sentence = f"{model} cannot search here. {' '.join(wants)} Hits that are stored are still shown."
+        return errors.message(sentence), gr.Button(interactive=False)
+
     def look(self, label: str, task: str | None, event: gr.EventData):
         """Queries that hold the words typed into the picker."""
         try:

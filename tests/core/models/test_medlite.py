@@ -291,3 +291,13 @@ def test_the_weight_is_no_part_of_the_id(copy, encoder):
     config["default_weight"]["image"] = 0.123
     (copy / medlite.CONFIG).write_text(json.dumps(config))
     assert MedliteEncoder("cpu", copy, copy).encoder_id == encoder.encoder_id
+
+
+def test_without_the_text_tower_the_head_is_read_and_nothing_is_encoded(tmp_path):
+    encoder = MedliteEncoder(texts_from=tmp_path / "nothing")
+    assert encoder.shipped_mean["image"].shape == (encoder.dimension,)
+    (wants, *_) = encoder.requires()
+    assert "is missing" in wants and str(tmp_path) not in wants
+    for encode, what in ((encoder.encode_texts, ["a lesion"]), (encoder.encode_images, [Image.new("RGB", (8, 8))])):
+        with pytest.raises(ModelUnavailable, match="is missing"):
+            encode(what)

@@ -1,0 +1,122 @@
+"""How the command line shows things: rows and sentences on stdout that no data and no encoding can break."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from typing import Any
+
+import typer
+
+
+def print_json(value: Any) -> None:
+    """One JSON value; characters that stdout cannot encode are escaped."""
+    ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    typer.echo(json.dumps(value, ensure_ascii=ascii_only, allow_nan=False))
+
+
+def line(text: str) -> None:
+    """Print one line; control characters of data are shown, not obeyed, and no encoding makes it fail."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    encoding = sys.stdout.encoding or "ascii"
+    typer.echo(shown.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def print_report(dataset: Any, report: Any) -> None:
+    """The counts, faults and notes of ``check``."""
+    for text in (f"{dataset.name}: {dataset.root}", f"licence: {dataset.licence}", f"data_id: {dataset.data_id}", ""):
+        line(text)
+    width = max(len(row["collection"]) for row in report.collections)
+    line(f"{'collection':{width}}  queries  documents  judged  judgements      pictures  templates  repeated captions")
+    for row in report.collections:
+        template, repeated = row["template_texts"], row["repeated_captions"]
+        line(
+            f"{row['collection']:{width}}  {row['queries']:7}  {row['documents']:9}  {row['judgements']:6}  "
+            f"{row['judgement_type']:14}  {row['pictures']['distinct']:8}  "
+            f"{template['lines']:4} ({template['distinct']})  "
+            f"{repeated['lines']:6} lines, {repeated['distinct']} captions"
+        )
+    template, repeated = report.totals["template_texts"], report.totals["repeated_captions"]
+    line("")
+    line(
+        f"In all: {report.totals['queries']} queries, {report.totals['documents']} documents, "
+        f"{report.totals['pictures']} distinct pictures that open; {template['lines']} lines of template text "
+        f"({template['distinct']} distinct pictures or ids); {repeated['lines']} query lines with a repeated caption "
+        f"({repeated['distinct']} distinct captions)."
+    )
+    for title, findings in (("Faults", report.faults), ("Notes", report.notes)):
+        line("")
+        line(f"{title}: {len(findings) or 'none'}")
+        shown: Counter[str] = Counter()
+        for kind, number in Counter(f.kind for f in findings).most_common():
+            line(f"  {kind}: {number}")
+            for f in findings:
+                if f.kind == kind and (title == "Faults" or shown[kind] < 3):
+                    shown[kind] += 1
+                    line(f"    {f.file}:{f.line}  {f.id}  {f.detail}")
+    if any(number > 3 for number in Counter(f.kind for f in report.notes).values()):
+        line("")
+        line("Of each kind of note three are shown; --json lists all.")
+
+
+def strength_row(calibration: Any) -> dict[str, Any]:
+    """The calibration of a pool for tables and JSON: by mode what was measured, and on how many."""
+    names = ("n", "clusters", "auroc", "weak_answered", "weak_unanswered", "n_unanswered")
+    modes = {mode: {name: getattr(curve, name) for name in names} for mode, curve in calibration.curves.items()}
+    return {"source": calibration.source, "default_weight": calibration.default_weight, "modes": modes}
+
+
+def print_strength(row: dict[str, Any]) -> None:
+    """What `strength_row` gives, a line a mode."""
+    line(f"  match strength, from {row['source']}; picture and words at weight {row['default_weight']:.2f}")
+    for mode, found in row["modes"].items():
+        if not found["n"]:
+            line(f"    {mode:8} no judged queries")
+            continue
+        shown = {
+            name: "not measured" if found[name] is None else f"{found[name]:.3f}"
+            for name in ("auroc", "weak_answered", "weak_unanswered")
+        }
+        line(
+            f"    {mode:8} AUROC {shown['auroc']} (n = {found['n']} queries / {found['clusters']} topics); weak: "
+            f"{shown['weak_answered']} of them, {shown['weak_unanswered']} of {found['n_unanswered']} with their "
+            "relevant documents taken out"
+        )
+
+
+def _strength_words(strength: Any) -> str:
+    from core.search.strength import WEAK_MEANS
+
+    band = "" if strength.band is None else f"{strength.band}: " if strength.band != "weak" else f"weak, {WEAK_MEANS}: "
+    reason = f" ({strength.reason})" if strength.calibrated and strength.reason else ""
+    return f"{band}{strength.sentence}{reason}"
+
+
+def print_result(searcher: Any, result: Any, positives_only: bool | None) -> None:
+    """Hits of a search; ``positives_only`` is None where no query's judgements mark them."""
+    from core.search.views import judgement
+
+    spec = searcher.encoder.spec
+    recall = "" if result.recall_at_10 is None else f" (recall@10 {result.recall_at_10:.3f})"
+    line(
+        f"{result.searched} documents of {searcher.task} searched with {result.model} ({spec.model_id}, "
+        f"{spec.revision}), {result.index_kind}{recall}, "
+        f"picture weight {result.weight:.2f}, {result.seconds * 1000:.0f} ms"
+    )
+    if result.strength is not None:
+        line(f"match strength: {_strength_words(result.strength)}")
+    if result.best_relevant is not None:
+        line(f"best relevant document: rank {result.best_relevant} ({result.relevant} relevant here)")
+    for note in result.notes:
+        line(note)
+    line("rank   score  picture   words  judgement     document")
+    for hit in result.hits:
+        collection = searcher.pool.collection(hit.collection)
+        doc = collection.doc(hit.doc_id)
+        mark = "" if positives_only is None else judgement(hit.relevance, positives_only).replace("-", " ")
+        words = " ".join(doc.full_text.split())[:80]
+        line(
+            f"{hit.rank:4}  {hit.score:6.3f}  {hit.image_share:7.3f}  {hit.text_share:6.3f}  {mark:12}  "
+            f"{hit.collection}/{hit.doc_id}  {words}"
+        )
