@@ -128,8 +128,8 @@ def index(
 ) -> None:
     """Build the vectors, indexes and match strengths that are missing; print each pool's size and HNSW recall."""
     from core.data.layouts import DataError
-    from core.evaluate.fair import Fair
     from core.models.base import ModelUnavailable
+    from core.retrievers.fair import Fair
     from core.search.calibrate import calibrate
     from core.search.searcher import Searcher
 
@@ -204,9 +204,9 @@ def search(
     """Search a pool with a picture, words, or both."""
     from core.adapt.pairs import case_of
     from core.data.layouts import DataError
-    from core.evaluate.fair import trained_cases
     from core.media.picture import PictureError, open_picture
     from core.models.base import ModelUnavailable
+    from core.retrievers.fair import trained_cases
     from core.search.searcher import Asked, Searcher
 
     bar = _Bar()
@@ -251,6 +251,97 @@ def search(
 
 
 @app.command()
+def evaluate(
+    data: Data,
+    model: Annotated[
+        list[str] | None, typer.Option(help="Model or hybrid (rrf:A+B, zsum:A+B); may be repeated.")
+    ] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Only this task; may be repeated.")] = None,
+    domain: Annotated[list[str] | None, typer.Option(help="Only queries of this domain; may be repeated.")] = None,
+    split: Annotated[str, typer.Option(help="Only queries with this meta.split.")] = "",
+    depth: Annotated[int, typer.Option(help="Documents a ranking holds at most.", min=1)] = 1000,
+    index_kind: Annotated[str, typer.Option("--index", help="exact, or hnsw on pools.")] = "exact",
+    shipped: Annotated[
+        bool, typer.Option("--shipped", help="The shipped head itself, on queries it never saw.")
+    ] = False,
+    include_seen: Annotated[bool, typer.Option("--include-seen", help="The same on training data too.")] = False,
+    as_json: AsJson = False,
+    qrels: Qrels = "test",
+) -> None:
+    """Runs and measures of models on every collection and pool; what is stored is not made again."""
+    from core.data.layouts import DataError
+    from core.evaluate.evaluate import OFFLINE, Choice, Evaluation
+    from core.evaluate.measures import ALL
+    from core.models.base import ModelUnavailable
+    from core.printing import print_evaluation
+
+    if index_kind not in ("exact", "hnsw"):
+        _fail(f"--index is {index_kind!r}; use exact or hnsw.", 2)
+    bar = _Bar()
+    dataset, workspace = _open(data, qrels, bar)
+    names = list(model or OFFLINE)
+    choice = Choice(tuple(task or ()), tuple(domain or ()), split, depth, index_kind, shipped, include_seen)
+    try:
+        evaluation = Evaluation(dataset, workspace, choice, bar)
+        scores = [s for t in evaluation.tasks for name in names for s in evaluation.scores(name, t)]
+        rows = [
+            evaluation.row(found, measure)
+            for scope in ("collections", "pool")
+            for measure in ALL
+            for found in scores
+            if found.scope == scope
+        ]
+    except (DataError, QueryError, ModelUnavailable, KeyError, OSError) as error:
+        bar.close()
+        _fail(error.args[0] if isinstance(error, KeyError) else error)
+    bar.close()
+    if as_json:
+        print_json(rows)
+    else:
+        print_evaluation(rows)
+
+
+@app.command()
+def compare(
+    data: Data,
+    run: Annotated[list[str] | None, typer.Option(help="Model to show; may be repeated. All when left out.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Only this task; may be repeated.")] = None,
+    measure: Annotated[str, typer.Option(help="Measure that is compared.")] = "nDCG@10",
+    as_json: AsJson = False,
+    qrels: Qrels = "test",
+) -> None:
+    """Which stored runs are better, and which differences are not established; every listed run takes part."""
+    from core.analyze.compare import compare as compare_runs
+    from core.analyze.listed import listed
+    from core.data.layouts import DataError
+    from core.printing import print_comparison
+
+    bar = _Bar()
+    dataset, workspace = _open(data, qrels, bar)
+    results = []
+    try:
+        for name in task or dataset.tasks:
+            dataset.pool(name)
+            scored, refused = listed(dataset, workspace, name, measure)
+            for reason in refused:
+                typer.echo(reason, err=True)
+            unknown = sorted(set(run or ()) - {s.name for s in scored})
+            if unknown:
+                known = ", ".join(s.name for s in scored) or "none"
+                _fail(f"{name} has no listed run of {unknown[0]!r}; there are: {known}. evaluate makes runs.")
+            if scored:
+                results.append(compare_runs(scored).as_dict(run))
+    except (DataError, ValueError, OSError) as error:
+        _fail(error)
+    if not results:
+        _fail("There is no stored run of this data set. python -m core evaluate makes them.")
+    if as_json:
+        print_json(results)
+    else:
+        print_comparison(results)
+
+
+@app.command()
 def ship(
     out: Annotated[Path, typer.Option(help="Folder of the read-only store to fill.")] = STORE,
     model: Annotated[list[str] | None, typer.Option(help="Encoder; may be repeated. All when left out.")] = None,
@@ -272,8 +363,7 @@ def ship(
         print_json(rows)
     else:
         for row in rows:
-            made = f"{row['runs']} runs, {row['vectors']} vectors"
-            line(f"{row['model']:10} {row['model_id']} {row['revision']}  {row['task']:16} {made}")
+            line(f"{row['model']:20} {row['model_id']}, {row['revision']}: {row['task']}, {row['runs']} runs")
 
 
 def _bytes(path: Path) -> bytes:
@@ -325,11 +415,11 @@ def _cross_fitted(dataset: Any, head: Path, workspace: Any, folds: int, seed: in
     """The runs that stand for a head on the data it was trained on, made where they are missing."""
     from core.data.topics import cluster_of
     from core.embed.pipeline import Pipeline
-    from core.evaluate.fair import Fair
     from core.evaluate.make import make_runs
     from core.evaluate.run import document, open_run
     from core.evaluate.stats import cluster_mean
     from core.models.medlite import MedliteEncoder
+    from core.retrievers.fair import Fair
 
     fair = Fair(dataset, Pipeline(MedliteEncoder(head_folder=head), workspace), bar, folds, seed)
     rows = []

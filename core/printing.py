@@ -120,3 +120,72 @@ def print_result(searcher: Any, result: Any, positives_only: bool | None) -> Non
             f"{hit.rank:4}  {hit.score:6.3f}  {hit.image_share:7.3f}  {hit.text_share:6.3f}  {mark:12}  "
             f"{hit.collection}/{hit.doc_id}  {words}"
         )
+
+
+def print_evaluation(rows: list[dict[str, Any]], measure: str = "nDCG@10") -> None:
+    """A table a task and scope: models down, domains across, with n (queries / clusters) and the macro's interval."""
+    shown = [row for row in rows if row["measure"] == measure]
+    for task, scope in dict.fromkeys((row["task"], row["scope"]) for row in shown):
+        table = [row for row in shown if (row["task"], row["scope"]) == (task, scope)]
+        domains = list(table[0]["by_domain"])
+        cells = [["model", *domains, "macro", "95 % interval", "micro", "n / clusters"]]
+        for row in table:
+            means = [_value(cell and cell["mean"]) for cell in (row["by_domain"][domain] for domain in domains)]
+            ends = "" if row["interval"] is None else "{:.3f} … {:.3f}".format(*row["interval"])
+            whole = [_value(row["macro"]), ends, _value(row["micro"]), f"{row['n']} / {row['clusters']}"]
+            cells.append([row["model"], *means, *whole])
+        widths = [max(len(parts[at]) for parts in cells) for at in range(len(cells[0]))]
+        line(f"{measure}, {task}, {'by collection' if scope == 'collections' else 'whole pool'}")
+        for name, *values in cells:
+            line("  ".join((name.ljust(widths[0]), *map(str.rjust, values, widths[1:]))))
+        for row in table:
+            for note in _notes(row):
+                line(f"  {row['model']}: {note}")
+        line("")
+    methods = sorted({row["method"].split(" (")[0] for row in shown if row["interval"]})
+    if methods:
+        line(f"Intervals: {', '.join(methods)}; the unit is the cluster, N/A is never zero.")
+
+
+def _value(value: float | None) -> str:
+    return "N/A" if value is None else f"{value:.3f}"
+
+
+def _notes(row: dict[str, Any]) -> list[str]:
+    """What must be known of a row beside its numbers."""
+    notes = [row["reason"]] if row["reason"] else []
+    if row["training_data"]:
+        notes.append("training data: the model saw queries of this data set")
+    elif row["fold_plan"]:
+        notes.append("cross-fitted: each query is answered by a head that saw neither its case nor its topic")
+    if row["seen_excluded"]:
+        notes.append(f"{row['seen_excluded']} queries of its training cases and topics are left out")
+    return notes
+
+
+def print_comparison(results: list[dict[str, Any]]) -> None:
+    """Per task: means with rank intervals, then every pair with its verdict and the smallest detectable difference."""
+    for result in results:
+        for group in (result["macro"], *result["domains"]):
+            reason = f": {group['reason']}" if group["reason"] else ""
+            line(f"{result['measure']}, {result['task']}, {group['name']}{reason}")
+            for one in group["standings"]:
+                estimate, rank = one["estimate"], one["rank"]
+                place = "N/A" if rank is None else f"rank {'-'.join(map(str, dict.fromkeys(rank)))}"
+                line(
+                    f"  {one['name']:24} {_value(estimate['mean'])} {_ends(estimate)}  {place:9} "
+                    f"n = {estimate['n']} / {estimate['clusters']}{'  ' + one['reason'] if one['reason'] else ''}"
+                )
+            for pair in group["pairs"]:
+                p = "not tested" if pair["p_adjusted"] is None else f"p {pair['p_adjusted']:.4f} (Holm)"
+                line(
+                    f"  {pair['a']} − {pair['b']}: {pair['difference']['mean']:+.3f} {_ends(pair['difference'])}, {p}: "
+                    f"{pair['verdict']}; detectable from {_value(pair['detectable'])}"
+                )
+            line("")
+        for warning in result["warnings"]:
+            line(f"Warning: {warning}")
+
+
+def _ends(estimate: dict[str, Any]) -> str:
+    return "" if estimate["low"] is None else f"[{estimate['low']:.3f}, {estimate['high']:.3f}]"

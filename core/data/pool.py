@@ -71,6 +71,13 @@ class Pool:
         for collection in self.collections:
             yield from collection.docs()
 
+    def start_of(self, collection: str) -> int:
+        """The row of a member collection's first document; KeyError where it is no member."""
+        for start, member in zip(self._starts, self.collections, strict=False):
+            if member.key == collection:
+                return int(start)
+        raise KeyError(f"{collection} is no collection of {self.task}")
+
     def row_of(self, collection: str, identity: str) -> int | None:
         """The row of a document, or ``None``."""
         for start, member in zip(self._starts, self.collections, strict=False):

@@ -64,6 +64,23 @@ def text_key(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def picture_keys(workspace: Workspace, collection: Collection, references: Sequence[str]) -> dict[str, str]:
+    """sha256 of each picture's bytes by reference; pictures that cannot be read are absent."""
+    files, wanted, result = [], [], {}
+    for reference in dict.fromkeys(references):
+        try:
+            place = collection.pictures.resolve(reference)
+            if place.member is None:
+                files.append(place.path)
+                wanted.append(reference)
+            else:
+                result[reference] = hashlib.sha256(collection.picture(reference)).hexdigest()
+        except PictureError:
+            continue
+    result.update(zip(wanted, workspace.hash_of(files), strict=True))
+    return result
+
+
 class NotStored(Exception):
     """Something has no vector yet, and nothing was to be encoded."""
 
@@ -87,19 +104,7 @@ class Pipeline:
 
     def picture_keys(self, collection: Collection, references: Sequence[str]) -> dict[str, str]:
         """sha256 of each picture's bytes by reference; pictures that cannot be read are absent."""
-        files, wanted, result = [], [], {}
-        for reference in dict.fromkeys(references):
-            try:
-                place = collection.pictures.resolve(reference)
-                if place.member is None:
-                    files.append(place.path)
-                    wanted.append(reference)
-                else:
-                    result[reference] = hashlib.sha256(collection.picture(reference)).hexdigest()
-            except PictureError:
-                continue
-        result.update(zip(wanted, self.workspace.hash_of(files), strict=True))
-        return result
+        return picture_keys(self.workspace, collection, references)
 
     def encode_texts(self, texts: Iterable[str], progress: Progress) -> Encoded:
         """Make vectors for the distinct non-empty ``texts`` that have none yet."""

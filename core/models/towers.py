@@ -5,7 +5,7 @@ Both compute in 32-bit floats and never reach for the network. Heavy libraries a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from PIL import Image
+    from torch import Tensor
 
 PICTURE_FITS = ("stretch", "crop", "pad")
 """How a picture becomes a square: *stretch* both sides; *crop* the centre of the shorter side (timm's evaluation
@@ -120,20 +121,48 @@ class TextTower:
         import torch
 
         out = np.empty((len(texts), TEXT_DIMENSION), np.float32)
-        if not len(texts):
-            return out, np.zeros(0, np.int64)
-        ids = [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
-        tokens = np.array([len(row) for row in ids], np.int64)
-        ids = [row if len(row) <= self.max_tokens else [*row[: self.max_tokens - 1], row[-1]] for row in ids]
-        order = np.argsort(np.minimum(tokens, self.max_tokens), kind="stable")
+        ids, tokens = self._ids(texts)
         with torch.inference_mode():
-            for start in range(0, len(order), BATCH):
-                rows = order[start : start + BATCH]
-                length = len(ids[rows[-1]])
-                mask = torch.tensor([[1] * len(ids[i]) + [0] * (length - len(ids[i])) for i in rows]).to(self.device)
-                batch = torch.tensor([ids[i] + [0] * (length - len(ids[i])) for i in rows]).to(self.device)
-                states = self.model(input_ids=batch, attention_mask=mask).last_hidden_state
+            for rows, states, mask in self._states(ids):
                 weights = mask.unsqueeze(-1).float()
                 pooled = (states * weights).sum(1) / weights.sum(1)
                 out[rows] = torch.nn.functional.normalize(pooled, dim=-1).cpu().numpy()
         return out, tokens
+
+    def tokens(self, texts: Sequence[str]) -> tuple[list[np.ndarray], np.ndarray]:
+        """Unit vectors ``float32 [t, 384]`` of the tokens of each text, [CLS] and [SEP] left out, and the full numbers
+        of tokens as in `embed`. A text without tokens of its own keeps its [CLS]."""
+        import torch
+
+        ids, tokens = self._ids(texts)
+        out: list[np.ndarray] = [np.zeros((0, TEXT_DIMENSION), np.float32)] * len(ids)
+        with torch.inference_mode():
+            for rows, states, _ in self._states(ids):
+                unit = torch.nn.functional.normalize(states, dim=-1).cpu().numpy()
+                for at, row in enumerate(rows):
+                    out[row] = unit[at, 1 : max(2, len(ids[row]) - 1)].copy()
+        return out, tokens
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Where each token of a text begins and ends in it, uncut; ``(0, 0)`` for [CLS] and [SEP]."""
+        return self.tokenizer.encode(text).offsets
+
+    def _ids(self, texts: Sequence[str]) -> tuple[list[list[int]], np.ndarray]:
+        """Token ids of each text, cut to ``max_tokens``, and their numbers before cutting."""
+        if not len(texts):
+            return [], np.zeros(0, np.int64)
+        ids = [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
+        tokens = np.array([len(row) for row in ids], np.int64)
+        return [row if len(row) <= self.max_tokens else [*row[: self.max_tokens - 1], row[-1]] for row in ids], tokens
+
+    def _states(self, ids: Sequence[Sequence[int]]) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
+        """Last hidden states of batches of texts of like length: rows, states ``[n, t, 384]``, mask ``[n, t]``."""
+        import torch
+
+        order = np.argsort([len(row) for row in ids], kind="stable")
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH]
+            length = len(ids[rows[-1]])
+            mask = torch.tensor([[1] * len(ids[i]) + [0] * (length - len(ids[i])) for i in rows]).to(self.device)
+            batch = torch.tensor([[*ids[i]] + [0] * (length - len(ids[i])) for i in rows]).to(self.device)
+            yield rows, self.model(input_ids=batch, attention_mask=mask).last_hidden_state, mask

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.data.dataset import silent
+from core.data.names import trec_id
 from core.data.topics import cluster_of
 from core.embed.pipeline import Progress
 from core.index.pool_index import LEFT_OUT
 from core.records import Query
 from core.search.compose import ComposedQuery
-from core.search.searcher import Searcher, trec_id
+from core.search.searcher import Searcher
 from core.search.strength import MODES, Calibration, Evidence, fit
 
 _BLOCK_SCORES = 32_000_000

@@ -8,12 +8,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 from PIL import Image
 
 from core.data.dataset import DataSet, silent
+from core.data.names import trec_id
 from core.embed.centring import SEED, Centre, centre_of, centred
 from core.embed.pipeline import Pipeline, Progress, text_key
 from core.index.nearest import nearest
@@ -353,11 +353,6 @@ def _checked(text: str) -> str:
     except UnicodeEncodeError:
         raise QueryError("The words hold half of a surrogate pair, which is not valid text. Type them again.") from None
     return words
-
-
-def trec_id(collection: str, identity: str) -> str:
-    """The id of a document in files that forbid white space: percent-encoded collection and id."""
-    return f"{quote(collection, safe='')}/{quote(identity, safe='')}"
 
 
 class _Members:

@@ -15,13 +15,13 @@ from core.adapt.crossfit import fold_plan
 from core.adapt.make import make_head, material
 from core.data.dataset import open_dataset
 from core.embed.pipeline import Pipeline
-from core.evaluate.fair import Fair, trained_cases
 from core.evaluate.make import make_runs
-from core.evaluate.measures import per_query
+from core.evaluate.measures import ALL, not_available, per_query
 from core.evaluate.rank import qrels_of, rank_collection
 from core.evaluate.run import open_run, stored_runs, trec_name
 from core.models.frozen import text_folder
 from core.models.medlite import MedliteEncoder
+from core.retrievers.fair import Fair, trained_cases
 
 TINY = Recipe(shared=8, hidden=8, components=8, cases=8, epochs=5)
 
@@ -55,7 +55,9 @@ def test_an_encoder_without_a_card_answers_for_itself(toy, workspace, encoder) -
         stored, queries = open_run(one.folder), list(collection.all_queries())
         expected = rank_collection(only.searcher, collection, queries, None, 5)
         assert stored.run.rankings == expected and stored.info.place == collection.key
-        assert stored.measures == per_query(expected, qrels_of(collection, queries))
+        qrels = qrels_of(collection, queries)
+        names = [name for name in ALL if not not_available(name, collection.positives_only)]
+        assert stored.measures == per_query(expected, qrels, names) and len(names) == 9
         assert stored.info.weight == encoder.default_weight("image") and stored.info.fold_plan == ""
         assert stored.facts["stands_for"] == encoder.encoder_id
     before = {m.folder: (m.folder / "run.trec.gz").read_bytes() for m in made}

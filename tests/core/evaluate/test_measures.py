@@ -12,24 +12,52 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.evaluate.measures import SPELLINGS, per_query, spelling, trec_order, without_relevant
+from core.evaluate.measures import (
+    ALL,
+    SPELLINGS,
+    not_available,
+    per_query,
+    positives_only,
+    spelling,
+    trec_order,
+    without_relevant,
+)
 
 NAMES = ("nDCG@10", "nDCG@3", "Success@10", "Success@1", "R@5", "RR@2", "RR@10", "AP")
 
 
 def plain(name: str, ranking: dict[str, float], grades: dict[str, int]) -> float:
     """One measure of one query, straight from its definition."""
-    kind, _, cut = name.partition("@")
+    kind, _, cut = name.removeprefix("condensed ").partition("@")
     order = sorted(ranking, key=lambda d: (np.float32(ranking[d]), d), reverse=True)
-    gains = [grades.get(d, 0) for d in order[: int(cut) if cut else None]]
+    if name.startswith("condensed"):
+        order = [d for d in order if d in grades]
+    order = order[: int(cut) if cut else None]
+    gains = [grades.get(d, 0) for d in order]
     total = sum(g > 0 for g in grades.values())
     if kind == "nDCG":
         ideal = sorted(grades.values(), reverse=True)[: int(cut)]
         dcg, best = (sum(g / math.log2(i + 2) for i, g in enumerate(row)) for row in (gains, ideal))
         return dcg / best
+    if kind == "Judged":
+        return sum(d in grades for d in order) / len(order) if order else 0.0
+    if kind == "bpref":
+        return plain_bpref(order, grades, total)
     hits = [i + 1 for i, g in enumerate(gains) if g > 0]
     found = {"Success": float(bool(hits)), "R": len(hits) / total, "RR": 1 / hits[0] if hits else 0.0}
+    found["P"] = len(hits) / int(cut or 1)
     return found[kind] if kind in found else sum((n + 1) / rank for n, rank in enumerate(hits)) / total
+
+
+def plain_bpref(order: list[str], grades: dict[str, int], total: int) -> float:
+    """For each relevant document found: the share of the judged not relevant ones that do not stand above it."""
+    most, above, value = min(total, len(grades) - total), 0, 0.0
+    for doc in order:
+        if grades.get(doc, 0) > 0:
+            value += 1 - min(above, total) / most if above else 1
+        elif doc in grades:
+            above += 1
+    return value / total
 
 
 ids = st.text("abcD01-_%é", min_size=1, max_size=3)
@@ -48,6 +76,57 @@ def test_like_the_plain_implementation(run: dict, qrels: dict) -> None:
         assert list(found[name]) == counted
         for query in counted:
             assert found[name][query] == pytest.approx(plain(name, run.get(query, {}), qrels[query]), abs=1e-12)
+
+
+def seeded(seed: int) -> tuple[dict, dict]:
+    """A run and judgements of six queries: ties that show in 32 bits only, short and empty lists, grades 0 to 3."""
+    generator = np.random.default_rng(seed)
+    run, qrels = {}, {}
+    for query in "abcdef":
+        docs = [f"d{n}" for n in generator.permutation(150)[: generator.choice([0, 1, 3, 12, 120])]]
+        scores = generator.integers(0, 8, len(docs)) / 4 + generator.choice([0, 1e-9], len(docs))
+        judged = generator.permutation(150)[: generator.choice([1, 2, 6, 40, 130])]
+        qrels[query] = {f"d{n}": int(generator.choice([0, 1, 2, 3], p=[0.5, 0.3, 0.1, 0.1])) for n in judged}
+        if generator.random() < 0.9:
+            run[query] = dict(zip(docs, scores.tolist(), strict=True))
+    return run, qrels | {"always": {"d0": 0, "d1": 1}}
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_200_seeded_runs_like_the_plain_implementation(block: int) -> None:
+    for seed in range(50 * block, 50 * block + 50):
+        run, qrels = seeded(seed)
+        found = per_query({q: list(r.items()) for q, r in run.items()}, qrels, ALL)
+        for name in ALL:
+            for query, value in found[name].items():
+                assert value == pytest.approx(plain(name, run.get(query, {}), qrels[query]), abs=1e-9), (seed, name)
+
+
+def test_what_a_positives_only_collection_cannot_say_is_not_available() -> None:
+    missing = ("Judged@10", "bpref", "condensed nDCG@10")
+    assert [name for name in ALL if not_available(name, True)] == list(missing)
+    assert not any(not_available(name, False) for name in ALL)
+    assert "judged not relevant" in not_available("bpref", True)
+    with pytest.raises(ValueError, match="no measure"):
+        not_available("bpref@10", True)
+    run, qrels = {"q": [("a", 1.0), ("b", 0.5)]}, {"q": {"a": 1}, "r": {"a": 2}}
+    assert positives_only(qrels) and not positives_only(qrels | {"s": {"b": 0}})
+    found = per_query(run, qrels, ALL)
+    assert all(math.isnan(value) == (name in missing) for name in ALL for value in found[name].values())
+    found = per_query(run, qrels | {"s": {"b": 0}}, ALL)  # one judgement of 0 anywhere in the collection
+    assert found["Judged@10"] == {"q": 0.5, "r": 0.0} and found["bpref"]["q"] == 1.0
+
+
+def test_judged_is_cut_in_trec_order() -> None:
+    run, qrels = {"q": [("a", 1.0), ("b", 1.0)]}, {"q": {"b": 1, "c": 0}}
+    assert per_query(run, qrels, ["Judged@1"])["Judged@1"]["q"] == 1.0
+    assert per_query(run, {"q": {"a": 1, "c": 0}}, ["Judged@1"])["Judged@1"]["q"] == 0.0
+
+
+def test_condensed_takes_unjudged_documents_out_before_the_cut() -> None:
+    run = {"q": [(f"u{n}", 20.0 - n) for n in range(10)] + [("b", 2.0), ("a", 1.0)]}
+    found = per_query(run, {"q": {"a": 1, "b": 0}}, ["nDCG@10", "condensed nDCG@10"])
+    assert found["nDCG@10"]["q"] == 0.0 and found["condensed nDCG@10"]["q"] == pytest.approx(1 / math.log2(3))
 
 
 def test_three_way_tie_is_in_trec_order() -> None:
@@ -78,11 +157,24 @@ def test_no_queries_and_no_run() -> None:
 def test_names_and_their_spellings() -> None:
     assert spelling("nDCG@10")[0].mteb == "ndcg_at_10" and spelling("nDCG@10")[1] == 10
     assert spelling("RR@10")[0].mteb == "mrr_at_10" and spelling("R@100")[0].mteb == "recall_at_100"
+    assert spelling("P@5")[0].mteb == "precision_at_5" and spelling("bpref")[0].mteb == ""
+    assert ALL[0] == "nDCG@10" and len(set(ALL)) == len(ALL) == len([spelling(name) for name in ALL])
     assert spelling("AP")[1] is None and spelling("Success@5")[0].mteb == "hit_rate_at_5"
     for name in SPELLINGS:
         form, _ = spelling(name.replace("k", "7"))
         assert str(ir_measures.parse_measure(form.library)) == form.library
-    for wrong in ("ndcg@10", "nDCG", "nDCG@0", "AP@10", "nDCG@-1", "", "nDCG@10.5"):
+    for wrong in (
+        "ndcg@10",
+        "nDCG",
+        "nDCG@0",
+        "AP@10",
+        "condensed AP",
+        "bpref@5",
+        "Judged",
+        "nDCG@-1",
+        "",
+        "nDCG@10.5",
+    ):
         with pytest.raises(ValueError, match="no measure"):
             spelling(wrong)
 
@@ -115,7 +207,8 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
 @pytest.mark.parametrize(("run", "expected"), [("results.test", "out.test.aq"), ("results.trunc", "out.test.aqc")])
 def test_nist_files(shared: Path, run: str, expected: str) -> None:
     folder = shared / "eval" / "trec_eval"
-    theirs = {"nDCG@10": "ndcg_cut_10", "Success@10": "success_10", "R@100": "recall_100", "AP": "map"}
+    theirs = {"nDCG@10": "ndcg_cut_10", "Success@10": "success_10", "AP": "map", "bpref": "bpref", "P@5": "P_5"}
+    theirs |= {"R@5": "recall_5", "R@10": "recall_10", "R@100": "recall_100", "RR@1000": "recip_rank"}
     found = per_query(read_run(folder / run), read_qrels(folder / "qrels.test"), list(theirs))
     values = {tuple(line.split()[:2]): line.split()[2] for line in (folder / expected).read_text().splitlines()}
     for name, library in theirs.items():
@@ -129,11 +222,11 @@ def test_nist_files(shared: Path, run: str, expected: str) -> None:
 def test_trec_covid_per_query(shared: Path) -> None:
     folder = shared / "eval" / "trec_covid_round1"
     qrels = read_qrels(folder / "qrels-rnd1.txt")
+    theirs = {"nDCG@10": "ndcg_cut_10", "R@100": "recall_100", "AP": "map", "RR@1000": "recip_rank"}
+    theirs |= {"P@5": "P_5", "P@10": "P_10", "bpref": "bpref"}
     for run, queries in json.loads((folder / "expected_per_query.json").read_text()).items():
-        found = per_query(read_run(folder / "runs" / run), qrels, ("nDCG@10", "R@100", "AP", "RR@1000"))
+        found = per_query(read_run(folder / "runs" / run), qrels, list(theirs))
         assert len(queries) == 30
         for query, expected in queries.items():
-            assert found["nDCG@10"][query] == pytest.approx(expected["ndcg_cut_10"], abs=1e-6)
-            assert found["R@100"][query] == pytest.approx(expected["recall_100"], abs=1e-6)
-            assert found["AP"][query] == pytest.approx(expected["map"], abs=1e-6)
-            assert found["RR@1000"][query] == pytest.approx(expected["recip_rank"], abs=1e-6)
+            for name, library in theirs.items():
+                assert found[name][query] == pytest.approx(expected[library], abs=1e-6)

@@ -11,9 +11,9 @@ from PIL import Image
 
 from core.data.dataset import DataSet, open_dataset
 from core.embed.pipeline import Pipeline
-from core.evaluate import rank
 from core.evaluate.measures import per_query
 from core.evaluate.rank import qrels_of, rank_collection
+from core.retrievers import dense
 from core.search.searcher import Searcher
 
 COLOURS = ["red", "darkred", "blue", "navy", "green", "teal", "gold", "pink"]
@@ -66,7 +66,7 @@ def slow(searcher: Searcher, collection, query, weight: float) -> list[tuple[str
 @pytest.mark.parametrize("at_once", [None, 1])
 def test_like_the_slow_way(dataset, workspace, encoder, monkeypatch, weight, at_once) -> None:
     if at_once:
-        monkeypatch.setattr(rank, "BLOCK_SCORES", at_once)
+        monkeypatch.setattr(dense, "BLOCK_SCORES", at_once)
     searcher = Searcher(dataset, "retrieval", Pipeline(encoder, workspace))
     for collection in searcher.pool.collections:
         queries = list(collection.all_queries())

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.data.names import trec_id
 from core.evaluate.measures import trec_order
 from core.evaluate.run import Run, RunInfo, document, open_run, save, stored_runs, trec_name
-from core.search.searcher import trec_id
 from core.store.manifest import ManifestError
 
 INFO = RunInfo("medlite", "medlite (two towers)", "r1", ("e1",), "summary", "summary/Reproductive and Urinary System",

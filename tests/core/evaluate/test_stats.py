@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -11,7 +12,23 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from core.data.topics import cluster_of
-from core.evaluate.stats import cluster_mean, macro
+from core.evaluate.stats import (
+    OTHER,
+    Estimate,
+    cluster_bootstrap,
+    cluster_mean,
+    cluster_sums,
+    holm,
+    macro,
+    macro_of,
+    macro_weights,
+    mean_of,
+    paired_randomisation,
+    pooled_groups,
+    rank_intervals,
+    sign_flips,
+    smallest_detectable,
+)
 from core.records import Query
 
 WIDE = (-math.inf, math.inf)
@@ -154,3 +171,158 @@ def test_coverage(one: bool) -> None:
     assert 0.92 <= held <= 0.97
     if one:
         assert naive < 0.85  # what the clusters are for
+
+
+def by_hand(differences, clusters, weights) -> float:
+    """Every flip of every cluster, with itertools."""
+    names = sorted(set(clusters))
+    sums = [sum(w * d for w, d, c in zip(weights, differences, clusters, strict=True) if c == n) for n in names]
+    totals = [
+        abs(sum(sign * s for sign, s in zip(f, sums, strict=True)))
+        for f in itertools.product([1, -1], repeat=len(sums))
+    ]
+    return sum(total >= abs(sum(sums)) - 1e-10 for total in totals) / len(totals)
+
+
+def test_randomisation_of_three_clusters_by_hand() -> None:
+    # Sums 0.3, 0.2 and −0.1 by cluster, together 0.4. Flips give ±0.6, ±0.4, ±0.2 and twice 0: four of eight reach it.
+    found = paired_randomisation([0.1, 0.2, 0.2, -0.1], ["a", "a", "b", "c"])
+    assert found.p == pytest.approx(4 / 8) and found.method == "randomisation over clusters, all 8 flips"
+    assert paired_randomisation([0.1] * 5, "abcde").p == pytest.approx(2 / 32)
+    assert paired_randomisation([0.1] * 5, "aaaaa").p == 1.0
+
+
+quarters = st.integers(-4, 4).map(lambda n: n / 4)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(quarters, st.sampled_from("abcdefg"), st.sampled_from(["Head", "Thorax"])), min_size=1))
+def test_exact_randomisation_like_itertools(data) -> None:
+    differences, clusters, domains = zip(*data, strict=True)
+    even = [1 / len(data)] * len(data)
+    assert paired_randomisation(differences, clusters).p == pytest.approx(by_hand(differences, clusters, even))
+    weights = macro_weights(domains, sorted(set(domains)))
+    found = paired_randomisation(differences, clusters, weights)
+    assert found.p == pytest.approx(by_hand(differences, clusters, [1 / domains.count(d) for d in domains]))
+    assert paired_randomisation([-d for d in differences], clusters, weights) == found  # two-sided
+    assert paired_randomisation(differences[::-1], clusters[::-1], weights[::-1]).p == pytest.approx(found.p)
+
+
+def test_sampled_randomisation_is_near_the_exact_one() -> None:
+    generator = np.random.default_rng(3)
+    sums = generator.standard_normal((17, 5)) + 0.5
+    exact = []
+    for column in sums.T:
+        totals = np.array([0.0])
+        for term in column:
+            totals = np.concatenate([totals + term, totals - term])
+        exact.append(np.mean(np.abs(totals) >= abs(column.sum()) - 1e-9))
+    found = sign_flips(sums)
+    assert all("100,000 flips" in one.method for one in found)
+    # Five standard errors of a share of 100,000 flips.
+    for one, p in zip(found, exact, strict=True):
+        assert abs(one.p - p) < 5 * math.sqrt(p * (1 - p) / 100_000) + 1e-5
+    assert sign_flips(sums[::-1]) == sign_flips(sums) == found  # seeded, in any order of clusters
+    alone = [sign_flips(sums[:, [i]])[0].p for i in range(5)]
+    assert alone == [one.p for one in found]  # what else is tested changes nothing
+    assert sign_flips(np.full((40, 1), 0.1), flips=999)[0].p == 1 / 1000  # (1 + 0)/(1 + flips)
+
+
+def test_equal_runs_have_p_1_however_many_clusters() -> None:
+    for many in (1, 5, 16, 17, 60):
+        assert paired_randomisation([0.0] * many, range(many), flips=999).p == 1.0
+        shifted = [(0.1 + 0.7) - (0.3 + 0.5)] * many  # equal but for rounding, always to one side
+        assert shifted[0] != 0 and paired_randomisation(shifted, range(many), flips=999).p == 1.0
+    assert sign_flips(np.zeros((30, 2)), 99)[0].p == 1.0
+
+
+def test_a_topic_in_two_domains_is_one_cluster() -> None:
+    weights = macro_weights(["Head", "Head", "Thorax"], ["Head", "Thorax"])
+    assert weights.tolist() == [0.25, 0.25, 0.5]
+    sums = cluster_sums(np.array([[0.4], [0.2], [0.6]]), ["x", "y", "x"], weights)
+    assert sums[:, 0] == pytest.approx([0.25 * 0.4 + 0.5 * 0.6, 0.25 * 0.2])
+    assert cluster_sums(np.array([[0.1], [0.2], [-0.3]]), "xxx")[0, 0] == 0.0  # not what rounding leaves of it
+    with pytest.raises(ValueError, match="do not fit"):
+        paired_randomisation([0.1], ["a", "b"])
+    with pytest.raises(ValueError, match="not a finite"):
+        paired_randomisation([math.nan], ["a"])
+
+
+def test_holm_by_hand() -> None:
+    # 0.01·4, 0.015·3 = 0.045, then 0.02·2 = 0.04 is lifted to 0.045, and 0.9·1.
+    assert holm([0.02, 0.01, 0.9, 0.015]) == pytest.approx([0.045, 0.04, 0.9, 0.045])
+    assert holm([0.6, 0.7]) == [1.0, 1.0] and holm([]) == [] and holm([0.03]) == [0.03]
+    assert holm([0.01, 0.01, 0.01]) == pytest.approx([0.03] * 3)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(0, 1), max_size=7))
+def test_holm_rejects_like_its_step_down_definition(values) -> None:
+    adjusted, rejected = holm(values), set()
+    for place, i in enumerate(sorted(range(len(values)), key=lambda i: values[i])):
+        if values[i] * (len(values) - place) > 0.05:
+            break
+        rejected.add(i)
+    assert {i for i, p in enumerate(adjusted) if p <= 0.05} == rejected
+    assert all(a >= p for a, p in zip(adjusted, values, strict=True))
+
+
+def test_rank_intervals_by_hand() -> None:
+    better = np.zeros((4, 4), bool)
+    assert rank_intervals(better) == [(1, 4)] * 4
+    better[0, 2] = better[0, 3] = better[1, 3] = True
+    assert rank_intervals(better) == [(1, 2), (1, 3), (2, 4), (3, 4)]
+    assert rank_intervals(np.triu(np.ones((3, 3), bool), 1)) == [(1, 1), (2, 2), (3, 3)]
+
+
+def test_small_groups_are_pooled_by_clusters_not_queries() -> None:
+    groups = ["A"] * 3 + ["B"] * 3 + ["C"]
+    assert pooled_groups(groups, [1, 2, 3, 4, 4, 4, 5], fewest=3) == ["A"] * 3 + [OTHER] * 4
+    assert pooled_groups(["A"] * 10, range(10)) == ["A"] * 10 and pooled_groups(["A"] * 9, range(9)) == [OTHER] * 9
+    with pytest.raises(ValueError):
+        pooled_groups(["A"], [])
+
+
+def test_smallest_detectable_difference() -> None:
+    values = np.random.default_rng(5).normal(0, 0.2, 30)
+    found = smallest_detectable(cluster_mean(values, range(30), WIDE))
+    assert found == pytest.approx((stats.t.ppf(0.975, 29) + stats.t.ppf(0.8, 29)) * stats.sem(values))
+    assert math.isnan(smallest_detectable(cluster_mean([0.1], ["a"])))
+    # What it promises: a difference of that size is found by 80 % of tests (band ± 5, 600 of them).
+    generator, hits = np.random.default_rng(6), 0
+    size = (stats.t.ppf(0.975, 29) + stats.t.ppf(0.8, 29)) * 0.2 / math.sqrt(30)
+    for sample in generator.normal(size, 0.2, (600, 30)):
+        hits += cluster_mean(sample, range(30), WIDE).low > 0
+    assert 0.75 <= hits / 600 <= 0.85
+
+
+def test_bootstrap_like_a_plain_loop() -> None:
+    generator = np.random.default_rng(7)
+    clusters = [f"c{n}" for n in generator.integers(0, 12, 60)]
+    values, domains = generator.random(60), ["Head" if n % 3 else "Thorax" for n in range(60)]
+    rows = {c: [i for i, name in enumerate(clusters) if name == c] for c in sorted(set(clusters))}
+    means, macros, plain = [], [], np.random.default_rng(8)
+    for _ in range(4000):
+        drawn = [i for c in plain.choice(sorted(rows), len(rows)) for i in rows[str(c)]]
+        means.append(values[drawn].mean())
+        each = [[values[i] for i in drawn if domains[i] == d] for d in ("Head", "Thorax")]
+        macros.append(np.mean([np.mean(x) for x in each]))
+    for statistic, expected in ((mean_of(values), means), (macro_of(values, domains), macros)):
+        found = cluster_bootstrap(statistic, clusters, WIDE, resamples=4000)
+        assert (found.low, found.high) == pytest.approx(np.quantile(expected, [0.025, 0.975]), abs=0.01)
+        assert found.method == "percentile bootstrap over clusters, B = 4,000, seed 20261130, 95 %"
+        assert found == cluster_bootstrap(statistic, clusters, WIDE, resamples=4000)  # seeded
+    assert found.mean == pytest.approx(macro(values, clusters, domains, ["Head", "Thorax"]).mean)
+    turned = cluster_bootstrap(macro_of(values[::-1], domains[::-1]), clusters[::-1], WIDE, resamples=4000)
+    assert (turned.low, turned.high) == pytest.approx((found.low, found.high))  # in any order of queries
+
+
+def test_bootstrap_without_an_interval_or_with_samples_left_out_says_so() -> None:
+    assert cluster_bootstrap(mean_of([]), []).method == "N/A: the statistic has no value"
+    one = cluster_bootstrap(mean_of([1.0, 0.0]), ["a", "a"])
+    assert one == Estimate(0.5, None, None, 2, 1, "no interval: fewer than 2 clusters")
+    rare = cluster_bootstrap(macro_of([0.2, 0.4, 1.0], ["Head", "Head", "Thorax"]), "abc", resamples=1000)
+    left = int(rare.method.split("95 %; ")[1].split(" ")[0])
+    # A sample of three lacks the only topic of Thorax with (2/3)³, and has nothing but it with (1/3)³.
+    assert 280 < left < 390 and rare.low is not None and 0.6 <= rare.low <= rare.high <= 0.7
+    assert cluster_bootstrap(mean_of([0.0] * 9 + [1.0]), range(10)).low == 0.0

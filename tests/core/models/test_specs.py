@@ -18,6 +18,11 @@ def test_every_listed_model_has_an_adapter_and_a_consistent_row(name):
     assert set(spec.sides) <= {"image", "text"}
     assert spec.sides
     assert spec.requires
+    if not spec.adapter:
+        assert not spec.live
+        with pytest.raises(KeyError, match="cannot be searched live"):
+            specs.load(name)
+        return
     assert callable(importlib.import_module(spec.adapter).load)
     encoder = specs.load(name, device="cpu")
     assert isinstance(encoder, Encoder)

@@ -30,7 +30,8 @@ class Fair:
     """The encoders that stand for the one of ``pipeline`` on a data set.
 
     ``fold_plan`` names the plan, and is "" where the encoder saw none of the data; ``source`` says the same in words.
-    Fold heads that are missing are trained, and their vectors made, when this is built.
+    Fold heads that are missing are trained, and their vectors made, when this is built. ``as_shipped``: the encoder
+    answers itself all the same.
     """
 
     def __init__(
@@ -40,11 +41,14 @@ class Fair:
         progress: Progress = silent,
         folds: int = FOLDS,
         seed: int = FOLD_SEED,
+        as_shipped: bool = False,
     ) -> None:
         self.dataset, self.pipeline = dataset, pipeline
         self._plan, self.pipelines = None, [pipeline]
         self.fold_plan, self.source = "", "judged queries, none of which the model was trained on"
-        if trained_cases(dataset, pipeline):
+        if as_shipped:
+            self.source = "the encoder itself, whatever it was trained on"
+        elif trained_cases(dataset, pipeline):
             self._cross_fit(folds, seed, progress)
 
     def _cross_fit(self, folds: int, seed: int, progress: Progress) -> None:
@@ -64,12 +68,12 @@ class Fair:
             f"judged queries, each answered by one of {self._plan.folds} heads that saw neither its case nor its topic"
         )
 
-    def answerers(self, task: str, progress: Progress = silent) -> Iterator[Answerer]:
-        """The pool of a task by each encoder; together they answer every query once. Exact search only."""
+    def answerers(self, task: str, progress: Progress = silent, with_graph: bool = False) -> Iterator[Answerer]:
+        """The pool of a task by each encoder; together they answer every query once."""
         queries = [query for collection in self.dataset.pool(task).collections for query in collection.all_queries()]
         for number, pipeline in enumerate(self.pipelines):
             mine = [q for q in queries if self._plan is None or self._plan.of_query(q) == number]
-            yield Answerer(Searcher(self.dataset, task, pipeline, progress, with_graph=False), tuple(mine))
+            yield Answerer(Searcher(self.dataset, task, pipeline, progress, with_graph), tuple(mine))
 
 
 def trained_cases(dataset: DataSet, pipeline: Pipeline) -> set[str]:

@@ -1,0 +1,1 @@
+"""From per-query measures to what they mean: comparisons of runs, failures."""
