@@ -124,7 +124,7 @@ class AppContext:
     def trained_on(self, dataset: DataSet, model: str, query: Query) -> bool:
         """Whether the model's card names the case of this query of the data set as training data."""
         from core.adapt.pairs import case_of
-        from core.evaluate.fair import trained_cases
+        from core.retrievers.fair import trained_cases
 
         key = (dataset.root, dataset.data_id, model)
         return case_of(query) in self._trained.get(key, lambda: trained_cases(dataset, self.pipeline(model)))

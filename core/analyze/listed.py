@@ -53,16 +53,22 @@ def _scored(
     parts: Sequence[StoredRun], measure: str, clusters: dict[Key, str], domains: dict[Key, str], trained: _Trained
 ) -> Scored:
     info = parts[0].info
+    if info.index_kind == "imported":
+        return from_stored(parts, measure, clusters, domains, {"imported": True, "cut_off": _cut(measure)})
     own = specs.SPECS.get(info.model)
     conditions: dict[str, Any] = {
         "precision": "float32",
-        "cut_off": measure.partition("@")[2] or "none",
+        "cut_off": _cut(measure),
         # Runs at other weights or fusions carry another variant; evaluate makes those of the defaults only.
         "default_weighting": info.variant == "full",
         "trained_on": any(trained.on(model) for model in specs.SPECS if model in _parts_of(info.model)),
         "revised": int(own.version) if own is not None else 0,
     }
     return from_stored(parts, measure, clusters, domains, conditions)
+
+
+def _cut(measure: str) -> str:
+    return measure.partition("@")[2] or "none"
 
 
 def _parts_of(model: str) -> list[str]:

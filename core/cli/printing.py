@@ -189,3 +189,18 @@ def print_comparison(results: list[dict[str, Any]]) -> None:
 
 def _ends(estimate: dict[str, Any]) -> str:
     return "" if estimate["low"] is None else f"[{estimate['low']:.3f}, {estimate['high']:.3f}]"
+
+
+def print_published(found: list[Any]) -> None:
+    """Our means beside published ones, with why they need not agree; never one table."""
+    line("Published results (facts of the paper, not made here) beside ours, nDCG@10 × 100:")
+    reasons: dict[str, str] = {}
+    for one in found:
+        ours, theirs = (None if v is None else 100 * v for v in (one.ours, one.published.ndcg_at_10))
+        shown = ["N/A" if v is None else f"{v:.1f}" for v in (ours, theirs)]
+        gap = "" if one.difference is None else f", difference {100 * one.difference:+.1f}"
+        same = "the same model" if one.same_model else f"published: {one.published.model}"
+        line(f"  {one.task:16} {one.model:20} {shown[0]:>5} against {shown[1]:>5}{gap}  ({same})")
+        reasons |= {reason.name: f"{reason.text} ({reason.when})" for reason in one.reasons}
+    for name, text in reasons.items():
+        line(f"  {name}: {text}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from PIL import Image
 
-from core.data.cases import ALONE, Cases
+from core.data.cases import ALONE, NAMED, Cases, case_name
 from core.data.collection import Collection
 from core.data.dataset import DataSet
 from core.media.frames import Frame, open_frame
@@ -76,10 +76,8 @@ def case_of_document(dataset: DataSet, cases: Cases, collection: str, identity: 
 
 def case_of_own_query(dataset: DataSet, cases: Cases, query: Query) -> CaseView | None:
     """The case that a query of the data set belongs to; None where it names none."""
-    named = query.meta.get("case")
-    if named in (None, ""):
-        return None
-    return _view(dataset, cases, f"case:{named}", query, query.text, "")
+    case = case_name(query.collection, query.id, query.meta)
+    return _view(dataset, cases, case, query, query.text, "") if case.startswith(NAMED) else None
 
 
 def as_query(dataset: DataSet, collection: str, identity: str) -> tuple[str, list[Image.Image]]:

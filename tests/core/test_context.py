@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
+import subprocess
+import sys
 import threading
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from core import context as module
 from core.context import AppContext, Preparing, _Once
 from core.data.layouts import DataError
-from core.settings import Settings
+from core.models import specs
+from core.search.cases import search_cases
+from core.search.searcher import Asked
+from core.settings import DEMO, STORE, Settings
 
 
 def test_sources_have_unique_labels_and_the_demo_comes_first(tmp_path):
@@ -91,3 +101,122 @@ def test_two_folders_of_equal_content_are_searched_each_by_itself(tmp_path, toy)
     assert first.data_id == second.data_id
     for dataset in (first, second):
         assert context.searcher(dataset, "query_to_image", "medlite").dataset is dataset
+
+
+@pytest.fixture
+def small(toy, tmp_path, encoder, monkeypatch) -> AppContext:
+    """The toy data set, and the toy encoder in place of every model."""
+    monkeypatch.setattr(specs, "load", lambda name, device=None: specs.get(name) and encoder)
+    return AppContext(Settings((str(toy),), str(tmp_path / "w"), False))
+
+
+def test_cases_are_read_once_for_each_data_set(small):
+    toy, demo = small.dataset("toy"), small.dataset("Demo library")
+    assert small.cases(toy) is small.cases(toy) is not small.cases(demo)
+    assert small.cases(toy).documents("case:a") and len(small.cases(demo)) == 60
+
+
+def test_what_a_model_was_trained_on_is_known_by_the_pictures_of_its_card(small, toy, encoder, tmp_path):
+    dataset = small.dataset("toy")
+    head, thorax = (dataset.collections[f"query_to_image/{d}"] for d in ("Head", "Thorax"))
+    (tmp_path / "card").mkdir()
+    named = {"called otherwise": {"pictures": [hashlib.sha256((toy / "images/a2.png").read_bytes()).hexdigest()]}}
+    (tmp_path / "card" / "training_cases.json").write_text(json.dumps(named))
+    encoder.card = tmp_path / "card"
+    # The picture is a2's; a1 is of the same case.
+    assert small.trained_on(dataset, "medlite", head.query("a2")) and small.trained_on(
+        dataset, "medlite", head.query("a1")
+    )
+    assert not small.trained_on(dataset, "medlite", thorax.query("b1"))
+    assert not small.trained_on(dataset, "medlite", replace(head.query("a1"), meta={}))  # of no case
+
+
+def test_a_model_without_a_card_was_trained_on_nothing(small):
+    dataset = small.dataset("toy")
+    assert not small.trained_on(dataset, "medlite", dataset.collections["query_to_image/Head"].query("a1"))
+
+
+def test_an_example_of_a_pool_that_was_never_indexed_is_not_looked_for(small, encoder, monkeypatch):
+    monkeypatch.setattr(module, "Searcher", lambda *a, **k: pytest.fail("opened the pool"))
+    assert small.stored_example(small.dataset("toy"), "query_to_image", "medlite", 10) is None
+    assert encoder.encoded == 0
+
+
+def test_an_example_is_the_first_query_that_is_stored_and_what_a_search_of_it_finds(small, encoder):
+    dataset = small.dataset("toy")
+    searcher = small.searcher(dataset, "query_to_image", "medlite")
+    before = encoder.encoded
+    assert small.stored_example(dataset, "query_to_image", "medlite", 10) is None and encoder.encoded == before
+    wanted = dataset.collections["query_to_image/Thorax"].query("b1")
+    searcher.stored_queries([wanted], None)
+    before = encoder.encoded
+    query, found = small.stored_example(dataset, "query_to_image", "medlite", 10)
+    assert encoder.encoded == before and query == wanted
+    asked = Asked(query.text, [*_pictures(dataset, query)], exact=True, query=query)
+    searched = search_cases(searcher, asked, small.cases(dataset), small.hashes)
+    assert found.cards == searched.cards and len(found.cards) == 2
+    assert found.cards[0].best.doc_id == "b2" and found.cards[0].best_grade == 2  # b1 is the query itself
+    one = small.stored_example(dataset, "query_to_image", "medlite", 1)[1]
+    assert len(one.cards) == 1
+
+
+def _pictures(dataset, query):
+    from core.media.picture import open_picture
+
+    return [open_picture(dataset.collections[query.collection].picture(r)).image for r in query.images]
+
+
+def test_an_example_is_rather_one_that_the_model_was_not_trained_on(small, encoder, toy, tmp_path):
+    dataset = small.dataset("toy")
+    searcher = small.searcher(dataset, "query_to_image", "medlite")
+    searcher.stored_queries([q for c in searcher.pool.collections for q in c.all_queries()], None)
+    assert small.stored_example(dataset, "query_to_image", "medlite", 10)[0].id == "a1"
+    (tmp_path / "card").mkdir()
+    pictures = [hashlib.sha256((toy / f"images/{n}.png").read_bytes()).hexdigest() for n in ("a1", "b1")]
+
+    def trained_on(*names: str) -> AppContext:
+        (tmp_path / "card" / "training_cases.json").write_text(json.dumps({"x": {"pictures": list(names)}}))
+        encoder.card = tmp_path / "card"
+        return AppContext(small.settings)
+
+    context = trained_on(pictures[0])
+    assert context.stored_example(context.dataset("toy"), "query_to_image", "medlite", 10)[0].id == "b1"
+    context = trained_on(*pictures)
+    query, found = context.stored_example(context.dataset("toy"), "query_to_image", "medlite", 10)
+    assert query.id == "a1" and "trained on this query" in found.result.strength.reason
+
+
+def test_queries_that_show_nothing_are_no_example(small, tmp_path, collection_writer, encoder):
+    rows = [
+        {"_id": "no picture", "caption": "words"},
+        {"_id": "no words", "caption": " ", "image_path": "images/a1.png"},
+        {"_id": "nothing relevant", "caption": "words", "image_path": "images/a1.png"},
+        {"_id": "good", "caption": "words", "image_path": "images/a1.png"},
+        {"_id": "later", "caption": "words", "image_path": "images/a1.png"},
+    ]
+    root = Path(small.settings.data[0])
+    judged = [(row["_id"], "d", 0 if row["_id"] == "nothing relevant" else 1) for row in rows]
+    collection_writer(root / "summary" / "Head", rows, [{"_id": "d", "text": "x"}], judged)
+    dataset = small.dataset("toy")
+    searcher = small.searcher(dataset, "summary", "medlite")
+    searcher.stored_queries([*dataset.collections["summary/Head"].all_queries()], None)
+    assert small.stored_example(dataset, "summary", "medlite", 10)[0].id == "good"
+
+
+def test_an_example_of_the_demo_comes_from_what_the_repository_ships(tmp_path):
+    code = f"""
+import sys
+from core.context import AppContext
+from core.settings import Settings
+context = AppContext(Settings((), {str(tmp_path / "w")!r}, False))
+dataset = context.dataset("Demo library")
+for task in dataset.tasks:
+    query, found = context.stored_example(dataset, task, "medlite", 5)
+    assert len(found.cards) == 5 and dataset.collections[query.collection].task == task, task
+    assert found.result.strength.calibrated, task
+print([m for m in ("torch", "timm", "transformers", "hnswlib") if m in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=DEMO.parents[1], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]" and STORE.is_dir()
+    assert not (tmp_path / "w" / "vectors").exists() or not any((tmp_path / "w" / "vectors").rglob("*.npy"))

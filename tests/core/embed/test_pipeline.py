@@ -13,7 +13,7 @@ import torch
 
 from core.data.dataset import open_dataset, silent
 from core.embed import plan as plans
-from core.embed.pipeline import Pace, Pipeline, text_key
+from core.embed.pipeline import NotStored, Pace, Pipeline, text_key
 from core.embed.vectors import VectorStore
 from core.store.atomic import TEMPORARY
 from core.store.workspace import Workspace
@@ -251,3 +251,38 @@ def test_leftovers_of_a_killed_job_are_deleted(workspace, encoder):
     pipeline = Pipeline(Batched(encoder), workspace)
     pipeline.encode_texts(TEXTS, silent)
     assert not [name for name in store_files(pipeline) if TEMPORARY in name]
+
+
+def test_with_stored_only_nothing_is_encoded_and_what_is_missing_is_counted(workspace, encoder, toy):
+    filled = Pipeline(encoder, workspace)
+    filled.encode_texts(TEXTS[:6], silent)
+    dataset = open_dataset(toy, workspace)
+    collection = dataset.collections["query_to_image/Head"]
+    key = filled.picture_keys(collection, ["images/a1.png"])["images/a1.png"]
+    before, files_before = encoder.encoded, store_files(filled)
+    pipeline = Pipeline(encoder, workspace)
+    pipeline.stored_only = True
+    done = pipeline.encode_texts(["", *TEXTS[:6]], silent)
+    assert (done.encoded, done.unreadable, done.notes) == (0, {}, [])
+    with pytest.raises(NotStored, match="2 of the texts"):
+        pipeline.encode_texts(TEXTS[4:8], silent)
+    with pytest.raises(NotStored, match="1 of the images"):
+        pipeline.encode_pictures({key: (collection, "images/a1.png")}, silent)
+    assert encoder.encoded == before and store_files(filled) == files_before
+    filled.encode_pictures({key: (collection, "images/a1.png")}, silent)
+    again = Pipeline(encoder, workspace)
+    again.stored_only = True
+    assert again.encode_pictures({key: (collection, "images/a1.png")}, silent).encoded == 0
+
+
+def test_with_stored_only_an_unfinished_job_is_left_alone(workspace, encoder):
+    interrupted(workspace, encoder, 3)
+    pipeline = Pipeline(Batched(encoder), workspace)
+    before = store_files(pipeline)
+    assert any(name.startswith("job-") for name in before)
+    pipeline.stored_only = True
+    with pytest.raises(NotStored, match="28 of the texts"):
+        pipeline.encode_texts(TEXTS, silent)
+    stored = [t for t in TEXTS if pipeline.stores["text"].has([text_key(t)])[0]]
+    assert len(stored) == 15 and pipeline.encode_texts(stored, silent).encoded == 0
+    assert store_files(pipeline) == before

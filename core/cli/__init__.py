@@ -1,0 +1,1 @@
+"""The commands of ``python -m core``, by what they work on."""

@@ -1,0 +1,87 @@
+"""Exports, imports and holes from the command line, on the demo's shipped runs."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from core.__main__ import app
+from core.data.dataset import open_dataset
+from core.settings import DEMO
+
+
+def call(*options: str, ok: bool = True):
+    told = CliRunner().invoke(app, list(options))
+    assert (told.exit_code == 0) is ok, told.stderr
+    return told
+
+
+def test_what_is_exported_can_be_imported_and_scores_the_same(tmp_path) -> None:
+    out = ("--csv", str(tmp_path / "t.csv"), "--latex", str(tmp_path / "t.tex"), "--trec", str(tmp_path / "trec"))
+    out += ("--mteb", str(tmp_path / "m"))
+    rows = json.loads(call("evaluate", str(DEMO), "--task", "summary", "--model", "bm25", *out, "--json").stdout)
+    (row,) = (r for r in rows if r["measure"] == "nDCG@10" and r["scope"] == "collections")
+    with (tmp_path / "t.csv").open() as stream:
+        table = list(csv.DictReader(stream))
+    assert any(r["measure"] == "nDCG@10" and float(r["macro"]) == pytest.approx(row["macro"], abs=5e-4) for r in table)
+    assert r"\toprule" in (tmp_path / "t.tex").read_text()
+    (result,) = [p for p in (tmp_path / "m").rglob("*.json") if p.name != "model_meta.json"]
+    subsets = json.loads(result.read_text())["scores"]["test"]
+    assert np.mean([s["ndcg_at_10"] for s in subsets]) == pytest.approx(row["macro"])
+    file = tmp_path / "trec" / "bm25" / "summary%2FHead.run.gz"
+    given = ("--collection", "summary/Head", "--model", "theirs", "--run", str(file))
+    told = json.loads(call("import", str(DEMO), *given, "--json").stdout)
+    assert told["place"] == "summary/Head"
+    both = ("--run", "bm25", "--run", "theirs")
+    shown = json.loads(call("compare", str(DEMO), "--task", "summary", *both, "--json").stdout)
+    (head,) = (g for g in shown[0]["domains"] if g["name"] == "Head")
+    means = {s["name"]: s["estimate"]["mean"] for s in head["standings"]}
+    assert means["theirs"] == pytest.approx(means["bm25"]) == pytest.approx(row["by_domain"]["Head"]["mean"])
+    assert next(s for s in shown[0]["macro"]["standings"] if s["name"] == "theirs")["estimate"]["mean"] is None  # N/A
+
+
+def test_vectors_made_elsewhere_are_ranked_by_cosine(tmp_path, workspace) -> None:
+    collection = open_dataset(DEMO, workspace).collections["summary/Head"]
+    generator = np.random.default_rng(1)
+    options = []
+    for name, table in (("docs", collection.corpus), ("queries", collection.queries)):
+        ids = table.column("id").to_pylist()
+        np.save(tmp_path / f"{name}.npy", generator.standard_normal((len(ids), 5)).astype(np.float32))
+        (tmp_path / f"{name}.txt").write_text("\n".join(ids) + "\n")
+        options += [f"--{name}", str(tmp_path / f"{name}.npy"), str(tmp_path / f"{name}.txt")]
+    told = call("import", str(DEMO), "--collection", "summary/Head", "--model", "vectors", *options)
+    assert f"Stored {len(collection.queries)} rankings" in told.stdout
+
+
+def test_wrong_imports_are_one_sentence(tmp_path) -> None:
+    bad = tmp_path / "bad.run"
+    lines = [f"q-D0{n} Q0 D0{n} 1 0.5 x" for n in range(6)] + ["q1 Q0 d1"]
+    bad.write_text("\n".join(lines))
+    common = ("import", str(DEMO), "--model", "theirs")
+    for options, words in (
+        (("--collection", "summary/Head", "--run", str(bad)), "line 7"),
+        (("--collection", "nowhere", "--run", str(bad)), "no collection 'nowhere'"),
+        (("--collection", "summary/Head"), "Give --run FILE"),
+        (("--collection", "summary/Head", "--run", str(tmp_path / "absent.run")), "absent.run"),
+    ):
+        told = call(*common, *options, ok=False)
+        assert words in told.stderr and told.stdout == "" and "Traceback" not in told.stderr
+    told = call("import", str(DEMO), "--model", "bm25", "--collection", "summary/Head", "--run", str(bad), ok=False)
+    assert "makes its own runs" in told.stderr
+
+
+def test_holes_are_listed_with_their_twins() -> None:
+    found = json.loads(call("holes", str(DEMO), "--task", "query_to_image", "--json").stdout)
+    assert len(found) == 5 and all(one["unjudged"] is not None and one["reason"] == "" for one in found)
+    plain = call("holes", str(DEMO), "--task", "query_to_image").stdout
+    total = sum(len(one["possible"]) for one in found)
+    assert plain.count("as the relevant") == total
+
+
+def test_published_figures_stand_beside_ours_and_say_why_they_differ() -> None:
+    shown = call("evaluate", str(DEMO), "--task", "query_to_image", "--model", "medlite", "--published").stdout
+    assert shown.count("against") == 10 and "other data" in shown and "N/A" in shown
