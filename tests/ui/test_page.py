@@ -1,44 +1,38 @@
-"""The page without a browser: what it costs to import, what it exposes, what its callbacks do."""
+"""The page as a whole without a browser: what it costs to import, what it exposes and refuses, how it is wired."""
 
 from __future__ import annotations
 
+import ast
 import asyncio
-import base64
-import json
 import os
 import subprocess
 import sys
-from io import BytesIO
+from html import unescape
 from pathlib import Path
 
 import gradio as gr
 import pytest
-from PIL import Image
 
-from core.context import AppContext
-from core.settings import Settings
+from core.records import QueryError
 from ui.app import build, launch_options
-from ui.errors import explain
+from ui.errors import KNOWN, explain, message
 from ui.guard import DENIED, Guard
-from ui.search.callbacks import LONGEST, Held, SearchPage
-from ui.search.well import MAX_BYTES, bytes_of
+from ui.search.state import Held, Opened
 
 ROOT = Path(__file__).resolve().parents[2]
+EVIL = '"><script>alert(1)</script>${x}{{y}}'
 
 
 @pytest.fixture
-def page(toy, tmp_path) -> SearchPage:
-    return SearchPage(AppContext(Settings((str(toy),), str(tmp_path / "workspace"), False)))
+def blocks(context) -> gr.Blocks:
+    return build(context)
 
 
-def png(size=(40, 30), colour="red") -> bytes:
-    buffer = BytesIO()
-    Image.new("RGB", size, colour).save(buffer, "PNG")
-    return buffer.getvalue()
-
-
-def event(data) -> gr.EventData:
-    return gr.EventData(None, data)
+def wired(blocks: gr.Blocks, name: str):
+    """The events that run the function of this name."""
+    found = [fn for fn in blocks.fns.values() if getattr(fn.fn, "__name__", "") == name]
+    assert found, name
+    return found
 
 
 def test_importing_the_app_loads_no_engine_and_launches_nothing():
@@ -48,8 +42,6 @@ def test_importing_the_app_loads_no_engine_and_launches_nothing():
 
 
 def test_core_never_imports_gradio_or_ui():
-    import ast
-
     for path in (ROOT / "core").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
@@ -57,104 +49,70 @@ def test_core_never_imports_gradio_or_ui():
             assert not [n for n in names if n.split(".")[0] in ("gradio", "ui")], path
 
 
-def test_no_endpoint_is_public_and_nothing_is_recorded(page):
-    blocks = build(page.context)
+def test_no_endpoint_is_public_and_nothing_is_recorded(blocks):
     config = blocks.get_config_file()
+    assert len(config["dependencies"]) > 20
     assert {d["api_visibility"] for d in config["dependencies"]} == {"private"}
     options = launch_options()
     assert options["run_history"] is False and options["enable_monitoring"] is False and options["share"] is False
-    assert blocks.analytics_enabled is False
+    assert options["show_error"] is False and options["mcp_server"] is False and options["ssr_mode"] is False
+    assert blocks.analytics_enabled is False and blocks.space_id is None
 
 
-def test_choosing_data_and_task_fills_the_widgets(page):
-    label = page.context.sources[1].label
-    facts, tasks, _, applied = page.choose_data(label, None)
-    assert "Toy" in facts and "CC0-1.0" in facts
-    assert tasks.value == "query_to_image"
-    domains, weight, queries, applied = page.choose_task(label, "query_to_image", applied)
-    assert applied == (label, "query_to_image")
-    assert domains.choices == [("Head (2)", "Head"), ("Thorax (2)", "Thorax")]
-    assert 0 <= weight.value <= 1
-    assert len(queries.choices) == 4 and "all 4" in queries.label
+def test_what_a_session_holds_ends_and_starts_empty(blocks):
+    states = [block for block in blocks.blocks.values() if isinstance(block, gr.State)]
+    held = [s for s in states if isinstance(s.value, Held | Opened)]
+    assert len(held) == 2 and all(s.value in (Held(), Opened()) for s in held)
+    assert all(s.time_to_live == 1800 for s in held)
+    assert all(s.value is None for s in states if s not in held)
 
 
-def test_a_data_set_that_is_not_there_is_said(tmp_path):
-    page = SearchPage(AppContext(Settings((str(tmp_path / "absent"),), str(tmp_path / "w"), False)))
-    facts, tasks, _, applied = page.choose_data("absent", None)
-    assert page.choose_task("absent", None, applied)[3] == ("absent", None)
-    assert "is not a folder" in facts and tasks.value is None
-    _, message = page.search("absent", None, [], "x", 0.5, 10, False, Held())
-    assert "Choose a data set" in message
+def test_every_callback_gives_as_many_values_as_it_is_wired_to(page, event, form, blocks):
+    """What Gradio would only say at run time."""
+    where, sent = ("clinic", "query_to_image", "medlite"), event({"collection": "query_to_image/Head", "id": "d1a"})
+    query = event({"collection": "query_to_image/Head", "id": "q1"})
+    gives = {
+        "choose_data": page.query.choose_data("clinic", None),
+        "choose_task": page.query.choose_task(*where, None),
+        "choose_query": page.query.choose_query(*where, query),
+        "random_query": page.query.random_query(*where),
+        "take_picture": page.query.take_picture("clinic", "query_to_image", event({})),
+        "remove_picture": page.query.remove_picture("clinic", "query_to_image"),
+        "use_document": page.query.use_document("clinic", "query_to_image", sent),
+        "model_state": page.query.model_state("medlite"),
+        "search": page.results.search(form(words="red")),
+        "search_like": page.results.search_like(form(), sent),
+        "example": page.results.example(*where, 10),
+        "clear": page.results.clear("clinic", "query_to_image", ("toy", "x"), None, ""),
+        "open_hit": page.results.open_hit("clinic", "", None, sent),
+        "open_own": page.results.open_own("clinic", None),
+    }
+    for name, values in gives.items():
+        for fn in wired(blocks, name):
+            assert len(fn.outputs) == len(values), name
+    for name in ("look", "step", "check_all"):
+        assert all(len(fn.outputs) == 1 for fn in wired(blocks, name))
 
 
-def test_a_picture_is_decoded_reduced_and_held_without_its_file(page):
-    face, held, query = page.take_picture(event({"b64": base64.b64encode(png((3000, 20))).decode()}))
-    assert max(held.images[0].size) == LONGEST and held.query is None and query is None
-    shown = json.loads(face)
-    assert shown["src"].startswith("data:image/webp;base64,") and "3000 × 20" in shown["note"]
-    assert held.images[0].info == {}
+def test_searches_queue_and_the_rest_answers_at_once(blocks):
+    for name in ("search", "search_like", "check_all"):
+        for fn in wired(blocks, name):
+            assert fn.queue is not False and fn.concurrency_id == "engine", name
+    for name in ("look", "open_hit", "open_own", "step", "choose_query", "take_picture", "use_document"):
+        assert all(fn.queue is False for fn in wired(blocks, name)), name
 
 
-@pytest.mark.parametrize(
-    "data", [None, {}, {"b64": 3}, {"b64": ""}, {"b64": "***"}, {"b64": base64.b64encode(b"text").decode()}]
-)
-def test_anything_else_than_a_picture_is_refused_in_words(page, data):
-    face, held, _ = page.take_picture(event(data))
-    assert held == Held() and json.loads(face)["src"] is None and len(json.loads(face)["note"]) > 10
+def test_no_file_can_be_sent_to_the_page(blocks):
+    kinds = {type(block) for block in blocks.blocks.values()}
+    assert not kinds & {gr.File, gr.Image, gr.UploadButton, gr.Gallery, gr.ImageEditor}
 
 
-def test_the_size_is_checked_before_decoding(monkeypatch):
-    monkeypatch.setattr(base64, "b64decode", lambda *a, **k: pytest.fail("decoded first"))
-    with pytest.raises(Exception, match="MiB"):
-        bytes_of(event({"b64": "A" * (MAX_BYTES // 3 * 4 + 100)}))
+def test_a_workspace_that_is_elsewhere_is_said(context):
+    from dataclasses import replace
 
-
-def test_a_ready_query_brings_words_pictures_and_its_name(page):
-    label = page.context.sources[1].label
-    words, face, held = page.choose_query(label, "query_to_image/Head\na1")
-    assert words == "a red square" and len(held.images) == 1 and held.query[1:] == ("query_to_image/Head", "a1")
-    assert json.loads(face)["src"]
-    words, face, held = page.choose_query(label, "query_to_image/Head\nnowhere")
-    assert held == Held() and "not in the data set" in json.loads(face)["note"]
-
-
-def test_search_gives_strip_and_marked_hits_and_errors_stay_on_the_page(page):
-    label = page.context.sources[1].label
-    _, _, held = page.choose_query(label, "query_to_image/Head\na1")
-    strip, hits = page.search(label, "query_to_image", [], "a red square", 0.75, 10, False, held)
-    assert "<strong>4</strong> documents" in strip and "medlite" in strip
-    assert 'data-doc="a2"' in hits and 'data-doc="a1"' not in hits and "most relevant" in hits
-    _, hits = page.search(label, "query_to_image", ["Thorax"], "blue", 0.5, 10, False, Held())
-    assert 'data-collection="query_to_image/Thorax"' in hits and "/Head" not in hits
-    for bad in (["Foot"],):
-        _, message = page.search(label, "query_to_image", bad, "blue", 0.5, 10, False, Held())
-        assert "there are: Head, Thorax" in message
-    _, message = page.search(label, "query_to_image", [], "  ", 0.5, 10, False, None)
-    assert "Give a picture, words, or both." in message
-
-
-def test_a_dropdown_that_only_loses_the_focus_changes_nothing(page):
-    label = page.context.sources[1].label
-    skip = gr.skip()
-    assert page.choose_data(label, (label, "summary")) == [skip] * 4
-    assert page.choose_task(label, "summary", (label, "summary")) == [skip] * 4
-
-
-def test_edited_words_are_not_marked_by_the_query_they_came_from(page):
-    label = page.context.sources[1].label
-    _, _, held = page.choose_query(label, "query_to_image/Head\na1")
-    strip, hits = page.search(label, "query_to_image", [], "a knee", 0.75, 10, False, held)
-    assert "m3-card" in hits and "m3-mark" not in hits and "were edited" in strip
-
-
-def test_a_query_of_another_data_set_or_task_marks_nothing(page):
-    label = page.context.sources[1].label
-    _, _, held = page.choose_query(label, "query_to_image/Head\na1")
-    _, hits = page.search(label, "visual_context", [], "a red square", 0.5, 10, False, held)
-    assert "m3-card" in hits and "m3-mark" not in hits
-    elsewhere = Held(held.images, ("another data_id", *held.query[1:]))
-    _, hits = page.search(label, "query_to_image", [], "a red square", 0.5, 10, False, elsewhere)
-    assert "m3-card" in hits and "m3-mark" not in hits
+    context.workspace = replace(context.workspace, note=f"The folder is {EVIL}")
+    notes = [b.value for b in build(context).blocks.values() if getattr(b, "elem_id", None) == "workspace-note"]
+    assert len(notes) == 1 and "&lt;script&gt;" in notes[0] and "<script" not in notes[0] and "${" not in notes[0]
 
 
 def test_unknown_errors_show_a_code_and_log_no_content(caplog):
@@ -164,10 +122,14 @@ def test_unknown_errors_show_a_code_and_log_no_content(caplog):
         html = explain(error)
     code = html.split("code ")[1][:8]
     assert code in caplog.text and "Jane" not in caplog.text and "Jane" not in html
+    assert "RuntimeError" in caplog.text and "test_unknown_errors_show_a_code" in caplog.text
 
 
-def test_the_full_check_is_shown(page):
-    assert "4 distinct pictures opened" in page.check(page.context.sources[1].label)
+def test_known_errors_speak_for_themselves_and_are_escaped(caplog):
+    html = explain(QueryError(EVIL))
+    assert html == message(EVIL) and 'role="alert"' in html and caplog.text == ""
+    assert "<script" not in html and "${" not in html and "{{" not in html and EVIL in unescape(html)
+    assert len(KNOWN) == len(set(KNOWN)) and all(issubclass(kind, Exception) for kind in KNOWN)
 
 
 def test_the_guard_denies_and_adds_headers():
@@ -190,6 +152,7 @@ def test_the_guard_denies_and_adds_headers():
         assert ask(f"/gradio_api//{name}/x")[0] == 404
     status, headers = ask("/")
     assert status == 200 and b"frame-ancestors" in headers[b"content-security-policy"]
+    assert headers[b"referrer-policy"] == b"no-referrer"
 
 
 @pytest.mark.parametrize(("name", "value"), [("M3R_WORKSPACE", "/proc/nowhere"), ("M3R_PUBLIC", "maybe")])

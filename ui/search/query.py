@@ -91,7 +91,7 @@ class QuerySide:
         try:
             dataset = self.context.dataset(label)
             return self.filled(dataset, _query(dataset, *picker.choice_of(event)), model)
-        except (PictureError, QueryError, DataError) as error:
+        except (PictureError, QueryError, DataError, ModelUnavailable) as error:
             return "", well.face(None, str(error)), Held(), ""
 
     def random_query(self, label: str, task: str | None, model: str):
@@ -105,7 +105,7 @@ class QuerySide:
                 return picker.face(found), *[gr.skip()] * 4
             filled = self.filled(dataset, _query(dataset, chosen.collection, chosen.id), model)
             return picker.face(found, chosen), *filled
-        except (PictureError, QueryError, DataError) as error:
+        except (PictureError, QueryError, DataError, ModelUnavailable) as error:
             return gr.skip(), "", well.face(None, str(error)), Held(), ""
 
     def filled(self, dataset: DataSet, query: Query, model: str):

@@ -9,6 +9,7 @@ import gradio as gr
 
 from core.context import AppContext
 from core.data.dataset import DataSet
+from core.data.layouts import DataError
 from core.embed.pipeline import Pace
 from core.media.picture import PictureError
 from core.models import specs
@@ -185,7 +186,10 @@ class Results:
         opened = opened or Opened()
         items = panel.items(opened.pictures)
         at = viewer.step_of(event, items)
-        dataset = self.context.dataset(label)
+        try:
+            dataset = self.context.dataset(label)
+        except DataError:  # another data set was chosen meanwhile; its facts say what is wrong with it
+            return gr.skip()
         if at is None or dataset.data_id != opened.data_id:
             return gr.skip()
         return _face(dataset, opened, at)
