@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import socket
@@ -16,8 +17,32 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from core.data.medpix import prepare
+
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+FIRST_SEARCH = 300_000
+"""Milliseconds that the first search may take: it loads the model and encodes the pool."""
+
+WATCH = """() => { let began = false; window.searched = false;
+  const strip = document.querySelector('#strip'), tracker = '[data-testid=status-tracker]';
+  const observer = new MutationObserver(() => {
+    if (!strip.querySelector(tracker).classList.contains('hide')) { began = true; return; }
+    if (!began) return;
+    observer.disconnect();
+    requestAnimationFrame(() => requestAnimationFrame(() => { window.searched = true; })); });
+  observer.observe(strip, {subtree: true, childList: true, attributes: true}); }"""
+"""Set ``window.searched`` once the strip has shown that a search runs, and then that none does. What it brought may
+equal what stood there, so that nothing else tells."""
+
+CARRY = """([place, kind, sent, name, type]) => {
+  const bytes = Uint8Array.from(atob(sent), c => c.charCodeAt(0)), data = new DataTransfer();
+  data.items.add(new File([bytes], name, {type}));
+  const where = document.querySelector(place), how = {bubbles: true, cancelable: true};
+  if (kind === 'paste') where.dispatchEvent(new ClipboardEvent('paste', {...how, clipboardData: data}));
+  else for (const step of ['dragenter', 'dragover', 'drop'])
+    where.dispatchEvent(new DragEvent(step, {...how, dataTransfer: data})); }"""
+"""Drop a file on a place, or paste it there, as the browser itself does it."""
 
 
 @dataclass
@@ -29,6 +54,10 @@ class Server:
     uploads: Path
     log: Path
     process: subprocess.Popen
+
+    def first_sight(self) -> str:
+        """What choosing the data set given brings (see `Visit.choose`): an example is stored once it was encoded."""
+        return ".m3-card" if (self.workspace / "vectors").is_dir() else ".m3-empty"
 
 
 @pytest.fixture(scope="session")
@@ -77,6 +106,19 @@ def demo_server(serve) -> Server:
 
 
 @pytest.fixture(scope="session")
+def medpix(shared, tmp_path_factory) -> Path:
+    """MedPix 2.0 in the benchmark's layout."""
+    root = tmp_path_factory.mktemp("medpix") / "medpix"
+    prepare(shared / "medpix-2.0", root)
+    return root
+
+
+@pytest.fixture(scope="session")
+def medpix_server(serve, medpix) -> Server:
+    return serve(medpix)
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
     assert chromium, "Chromium is missing: apt-get install chromium"
@@ -88,11 +130,110 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Visit:
-    """A page with what went wrong on it and the hosts it asked."""
+    """A page with what went wrong on it and what it asked, and what a visitor does there."""
 
     page: Page
     errors: list[str] = field(default_factory=list)
-    hosts: set[str] = field(default_factory=set)
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    """Method and address of every request but those of ``data:`` and ``blob:``."""
+
+    def mark_old(self, what: str) -> None:
+        """Mark elements, so that those that replace them are told apart."""
+        self.page.evaluate("what => document.querySelectorAll(what).forEach(e => { e.dataset.old = 1; })", what)
+
+    def hits(self) -> list[tuple[str, str]]:
+        """Collection and document of every card."""
+        return self.page.eval_on_selector_all(
+            "#hits .m3-card",
+            "cards => cards.map(c => c.querySelector('.m3-open').dataset).map(d => [d.collection, d.id])",
+        )
+
+    def search(self, press: Callable[[], None] | None = None, timeout: float = FIRST_SEARCH) -> list[tuple[str, str]]:
+        """Press Search, or do what else starts a search, and give `hits` once they belong to it."""
+        self.page.evaluate(WATCH)
+        with self.page.expect_response(lambda r: "/queue/join" in r.url):
+            press() if press else self.page.click("#go")
+        self.page.wait_for_function("() => window.searched", timeout=timeout)
+        return [tuple(pair) for pair in self.hits()]
+
+    def say(self, words: str) -> None:
+        """Type over the words."""
+        self.page.fill("#words textarea", words)
+
+    def give(self, path: Path, how: str = "choose", place: str = "#picture-well .m3-well") -> None:
+        """Hand over a picture ("choose", "drop" or "paste") and wait until the page has read it."""
+        self.mark_old("#picture-well img")
+        self.hand_over(path, how, place)
+        self.page.locator("#picture-well img:not([data-old])").wait_for(timeout=30_000)
+        assert "pixels" in self.note()
+
+    def hand_over(self, path: Path, how: str = "choose", place: str = "#picture-well .m3-well") -> None:
+        """Like `give`, without waiting."""
+        if how == "choose":
+            self.page.locator("#picture-well input[type=file]").set_input_files(path)
+            return
+        kind = {".png": "image/png", ".webp": "image/webp"}.get(path.suffix, "application/octet-stream")
+        self.page.evaluate(CARRY, [place, how, base64.b64encode(path.read_bytes()).decode(), path.name, kind])
+
+    def note(self) -> str:
+        """The line below the picture."""
+        return self.page.locator("#picture-well .m3-note").inner_text()
+
+    def weigh(self, weight: float) -> None:
+        """Set the weight of the picture, 0 … 1."""
+        box = self.page.locator("#weight input[type=number]")
+        box.fill(str(weight))
+        box.press("Tab")
+
+    def unfold(self, facet: str) -> None:
+        """Open the list of a filter."""
+        self.page.locator("#filters .m3-facet-head", has_text=f"{facet}: ").click()
+
+    def tick(self, facet: str, value: str) -> None:
+        """Narrow the search to a value of a filter; the list is closed again."""
+        self.unfold(facet)
+        self.page.locator("#filters .m3-pop:visible .m3-tick", has_text=value).locator("input").check()
+        self.page.keyboard.press("Escape")
+
+    def choose(self, name: str, option: str, then: str = ".m3-card") -> None:
+        """Choose in the drop-down ``data`` or ``task``, and wait until everything follows, the hits last: ``then`` is
+        ".m3-card" where an example is stored for what was chosen, else ".m3-empty"."""
+        self.mark_old("#hits :is(.m3-card, .m3-empty)")
+        self.page.locator(f"#{name} input").click()
+        self.page.locator(f"#{name} [role=option]", has_text=option).click()
+        self.page.locator(f"#hits {then}:not([data-old])").first.wait_for(timeout=60_000)
+
+    def open(self, rank: int = 1) -> None:
+        """Open the card at a 1-based place, by a click."""
+        self.page.locator("#hits .m3-open").nth(rank - 1).click()
+        self.opened()
+
+    def opened(self) -> None:
+        """Wait until the panel has the focus and its picture, if it has one, is drawn."""
+        self.page.locator("#panel h2:focus").wait_for()
+        self.page.wait_for_function(
+            "() => document.querySelector('#panel-viewer .m3-case [role=status]').innerText.includes('window') || "
+            "document.querySelector('#panel-viewer .m3-sheet p').innerText"
+        )
+
+    def picture(self, pane: str = "case") -> str:
+        """What the viewer says of its ``case`` or ``query`` picture, once planned drawing is done."""
+        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        return self.page.locator(f"#panel-viewer .m3-{pane} [role=status]").inner_text()
+
+    def says(self, words: str, pane: str = "case") -> None:
+        """Wait until the viewer says ``words`` of a picture."""
+        self.page.wait_for_function(
+            "([p, w]) => document.querySelector(`#panel-viewer .m3-${p} [role=status]`).innerText.includes(w)",
+            arg=[pane, words],
+        )
+
+    def fits(self, what: str) -> None:
+        """Nothing sticks out of the page or of the panel."""
+        wide = self.page.evaluate(
+            "() => [document.documentElement, document.querySelector('#panel')].map(e => e.scrollWidth - e.clientWidth)"
+        )
+        assert max(wide) <= 0, f"{what}: {wide} px too wide (page, panel)"
 
 
 @pytest.fixture
@@ -109,16 +250,17 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
         result = Visit(page)
         page.on("pageerror", lambda error: result.errors.append(str(error)))
         page.on("console", lambda m: result.errors.append(m.text) if m.type == "error" else None)
-        page.on("request", lambda r: result.hosts.add(r.url.split("/")[2]) if r.url.startswith("http") else None)
+        page.on("request", lambda r: result.asked.append((r.method, r.url)) if r.url.startswith("http") else None)
         page.goto(server.url)
         page.locator("#facts strong").first.wait_for(timeout=60_000)
-        page.locator("#domain label").first.wait_for(timeout=60_000)
+        page.locator("#filters .m3-facet-head").first.wait_for(timeout=60_000)
+        page.locator("#hits .m3-card").first.wait_for(timeout=60_000)
         visits.append((result, server))
         return result
 
     yield open_page
     for result, server in visits:
         assert result.errors == []
-        assert result.hosts == {server.url.removeprefix("http://")}
+        assert {url.split("/")[2] for _, url in result.asked} == {server.url.removeprefix("http://")}
     for context in contexts:
         context.close()

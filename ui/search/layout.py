@@ -26,7 +26,7 @@ LATEST = {"trigger_mode": "always_last", **LIGHT}
 PROGRESS = gr.Progress()
 """As a default it marks the parameter that Gradio fills in anew for each run."""
 
-FOLD = """() => { if (innerWidth > 900) return;
+FOLD = """() => { if (innerWidth > 900 || !document.querySelector('#hits .m3-card')) return;
   const column = document.querySelector('#query-column'), line = document.querySelector('.m3-fold');
   const words = document.querySelector('#words textarea').value.trim();
   const picture = document.querySelector('#picture-well img') ? 'Picture' : '';
@@ -93,7 +93,7 @@ def build(context: AppContext, blocks: gr.Blocks) -> None:
             queries = picker()
             about = _html(script="about.js", elem_id="about")
             with gr.Accordion("Settings", open=False):
-                models = [(f"{s.name}: {s.model_id}, {s.revision}", name) for name, s in specs.SPECS.items()]
+                models = [(f"{s.name}: {s.model_id}, {s.revision}", name) for name, s in specs.SPECS.items() if s.live]
                 model = gr.Dropdown(models, value=MODEL, label="Model", interactive=True, elem_id="model")
                 k = gr.Radio([10, 20, 50], value=10, label="Hits", interactive=True, elem_id="k")
         with gr.Column(elem_id="hits-column"):

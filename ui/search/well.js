@@ -1,8 +1,9 @@
 const well = element.querySelector('.m3-well'), frame = element.querySelector('.m3-frame');
 const input = element.querySelector('input'), note = element.querySelector('.m3-note');
 const clear = element.querySelector('.m3-clear'), hint = frame.innerHTML, most = props.most;
+const value = () => { try { return JSON.parse(props.value || '{}'); } catch (e) { return {}; } };
 const paint = () => {
-  let v = {}; try { v = JSON.parse(props.value || '{}'); } catch (e) { v = {}; }
+  const v = value();
   if (v.src) { const img = document.createElement('img'); img.src = v.src; img.alt = v.alt || 'Your picture';
     frame.replaceChildren(img); } else { frame.innerHTML = hint; }
   clear.hidden = !v.src; note.textContent = v.note || ''; };
@@ -12,7 +13,9 @@ const take = file => {
     ' MiB; at most ' + (most / 1048576) + ' MiB are read.'; return; }
   note.textContent = 'Reading the picture';
   const reader = new FileReader();
-  reader.onload = () => trigger('picture', {b64: reader.result.split(',')[1] || ''});
+  reader.onload = () => {
+    props.value = JSON.stringify({...value(), note: note.textContent});  // so that an equal answer is news too
+    trigger('picture', {b64: reader.result.split(',')[1] || ''}); };
   reader.onerror = () => { note.textContent = 'The browser could not read this file.'; };
   reader.readAsDataURL(file); };
 input.addEventListener('change', () => { take(input.files[0]); input.value = ''; });
