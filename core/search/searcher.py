@@ -118,6 +118,7 @@ class Searcher:
         notes: list[str] = []
         image = text = None
         words = _checked(asked.text)
+        progress("Reading the query (the first search loads the model)", 0, 0)
         if asked.images:
             vector = self.encoder.encode_images(list(asked.images))["single"].mean(axis=0)
             image = centred(vector, self._centre("image", progress))

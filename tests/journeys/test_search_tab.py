@@ -100,7 +100,7 @@ def be_the_radiologist(visit, picture: Path) -> None:
     visit.says("window", "query")
     user.act(page.locator("#panel [data-hit='1']").click)
     page.wait_for_function("old => document.querySelector('#panel h2').innerText !== old", arg=best)
-    visit.opened()
+    visit.opened("[data-hit='1']")  # the button keeps the focus: the next step is one key
     visit.says("window", "query")
     spent = time.monotonic() - user.started
     assert user.actions <= RADIOLOGIST[0]

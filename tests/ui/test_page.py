@@ -76,13 +76,13 @@ def test_every_callback_gives_as_many_values_as_it_is_wired_to(page, event, form
         "choose_task": page.query.choose_task(*where, None),
         "choose_query": page.query.choose_query(*where, query),
         "random_query": page.query.random_query(*where),
-        "take_picture": page.query.take_picture("clinic", "query_to_image", event({})),
+        "take_picture": page.query.take_picture("clinic", "query_to_image", "", None, event({})),
         "remove_picture": page.query.remove_picture("clinic", "query_to_image"),
         "use_document": page.query.use_document("clinic", "query_to_image", sent),
         "model_state": page.query.model_state("medlite"),
         "search": page.results.search(form(words="red")),
         "search_like": page.results.search_like(form(), sent),
-        "example": page.results.example(*where, 10),
+        "show_example": page.results.show_example(None, "clinic", "query_to_image", None, ""),
         "clear": page.results.clear("clinic", "query_to_image", ("toy", "x"), None, ""),
         "open_hit": page.results.open_hit("clinic", "", None, sent),
         "open_own": page.results.open_own("clinic", None),
@@ -90,7 +90,7 @@ def test_every_callback_gives_as_many_values_as_it_is_wired_to(page, event, form
     for name, values in gives.items():
         for fn in wired(blocks, name):
             assert len(fn.outputs) == len(values), name
-    for name in ("look", "step", "check_all"):
+    for name in ("look", "step", "check_all", "example"):
         assert all(len(fn.outputs) == 1 for fn in wired(blocks, name))
 
 

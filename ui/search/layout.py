@@ -35,7 +35,12 @@ FOLD = """() => { if (innerWidth > 900 || !document.querySelector('#hits .m3-car
 """On a narrow page the query folds to one line after a search, and the hits come into view."""
 
 CLOSE = "(...values) => { delete document.documentElement.dataset.m3Panel; return values; }"
-FOCUS = "() => { document.querySelector('#panel h2')?.focus(); }"
+FOCUS = """() => { const root = document.documentElement, panel = document.querySelector('#panel');
+  const all = [...document.querySelectorAll('#hits .m3-open')], at = all.findIndex(b => b.hasAttribute('data-current'));
+  for (const b of panel.querySelectorAll('[data-hit]')) b.disabled = !all[at + Number(b.dataset.hit)];
+  const again = panel.querySelector(`[data-hit="${root.dataset.m3Step}"]:not(:disabled)`);
+  delete root.dataset.m3Step; (again || panel.querySelector('h2'))?.focus(); }"""
+"""The panel's heading takes the focus, or the button that stepped here; at the ends that button is off."""
 UNFOLD = """element.addEventListener('click', () => { const column = document.querySelector('#query-column');
   column.classList.remove('folded'); column.scrollIntoView({block: 'start'});
   column.querySelector('textarea').focus(); });"""
@@ -53,7 +58,7 @@ def build(context: AppContext, blocks: gr.Blocks) -> None:
     labels = [source.label for source in context.sources]
     held = gr.State(Held(), time_to_live=1800)
     opened = gr.State(Opened(), time_to_live=1800)
-    applied, shown_for = gr.State(None), gr.State(None)
+    applied, shown_for, stored = gr.State(None), gr.State(None), gr.State(None, time_to_live=1800)
 
     with gr.Row():
         with gr.Column(elem_id="data-column"):
@@ -145,7 +150,8 @@ def build(context: AppContext, blocks: gr.Blocks) -> None:
     first = blocks.load(query_side.choose_data, [data, applied], [facts, task, health, applied], **QUIET)
     first = first.then(query_side.choose_task, [data, task, model, applied], task_widgets, **QUIET)
     chosen = data.input(query_side.choose_data, [data, applied], [facts, task, health, applied], **QUIET)
-    example = [results.example, [data, task, model, k, held, words], [*filled, queries, *shown]]
+    example = [results.example, [data, task, model, k], stored]
+    show = [results.show_example, [stored, data, task, held, words], [*filled, queries, *shown]]
     cleared = [results.clear, [data, task, shown_for, held, words], [words, picture, held, *shown, shown_for]]
     ready = [
         event(query_side.choose_task, [data, task, model, applied], task_widgets, **QUIET)
@@ -153,7 +159,7 @@ def build(context: AppContext, blocks: gr.Blocks) -> None:
     ]
     state = [query_side.model_state, model, [lacks, go]]
     for event in (first, *ready):
-        shows = event.then(*cleared, js=CLOSE, **QUIET).then(*example, **QUIET)
+        shows = event.then(*cleared, js=CLOSE, **QUIET).then(*example, **QUIET).then(*show, **LIGHT)
         if event is first:
             shows.then(*state, **QUIET)
     model.input(*state, **QUIET)
@@ -163,7 +169,7 @@ def build(context: AppContext, blocks: gr.Blocks) -> None:
     queries.choose(query_side.choose_query, [data, task, model], filled, **LIGHT)
     queries.random(query_side.random_query, [data, task, model], [queries, *filled], **LIGHT)
     own_picture = [picture, held, queries, about]
-    picture.picture(query_side.take_picture, [data, task], own_picture, **LIGHT)
+    picture.picture(query_side.take_picture, [data, task, words, held], [words, *own_picture], **LIGHT)
     picture.removed(query_side.remove_picture, [data, task], own_picture, **LIGHT)
 
     triggers = [go.click, words.submit, by_case.input, fold.input, exact.input]

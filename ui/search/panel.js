@@ -5,7 +5,7 @@ const close = () => { if (!root.dataset.m3Panel) return;
 element.addEventListener('click', e => {
   const b = e.target.closest('button'); if (!b) return;
   if ('close' in b.dataset) close();
-  else if (b.dataset.hit) document.dispatchEvent(new CustomEvent('m3-step', {detail: +b.dataset.hit}));
+  else if (b.dataset.hit) root.dataset.m3Step = b.dataset.hit, document.dispatchEvent(new CustomEvent('m3-step', {detail: +b.dataset.hit}));
   else if (b.dataset.act === 'like') { close(); trigger('like', {collection: b.dataset.collection, id: b.dataset.id}); }
   else if (b.dataset.act === 'use') { close(); trigger('use', {collection: b.dataset.collection, id: b.dataset.id}); } });
 document.addEventListener('keydown', e => {

@@ -130,16 +130,31 @@ class QuerySide:
         held = Held(images, frame, (dataset.data_id, query.collection, query.id))
         return query.text, well.face(src, note, note), held, about
 
-    def take_picture(self, label: str, task: str | None, event: gr.EventData):
-        """Decode a picture that was chosen, dropped or pasted; nothing of its file is kept."""
+    def take_picture(self, label: str, task: str | None, words: str, held: Held | None, event: gr.EventData):
+        """Decode a picture that was chosen, dropped or pasted; nothing of its file is kept.
+
+        The words of a ready query go with its picture; words that were typed or edited stay.
+        """
+        words = "" if self._is_ready(label, held, words) else gr.skip()
         try:
             data = well.bytes_of(event)
             picture, frame = open_picture(data), open_frame(data)
         except PictureError as error:
-            return well.face(None, str(error)), Held(), self.names(label, task), ""
+            return words, well.face(None, str(error)), Held(), self.names(label, task), ""
         image = _reduced(picture.image)
         note = "; ".join((f"{picture.width} × {picture.height} pixels", *picture.notes))
-        return well.face(preview(image), note, "Your picture"), Held((image,), frame), self.names(label, task), ""
+        face, mine = well.face(preview(image), note, "Your picture"), Held((image,), frame)
+        return words, face, mine, self.names(label, task), ""
+
+    def _is_ready(self, label: str, held: Held | None, words: str) -> bool:
+        """Whether the words in the form are those of the ready query in hand, as they stand in the data set."""
+        if held is None or held.query is None:
+            return False
+        try:
+            query = _query(self.context.dataset(label), held.query[1], held.query[2])
+        except (QueryError, DataError):
+            return False
+        return (words or "").strip() == query.text.strip()
 
     def remove_picture(self, label: str, task: str | None):
         """Back to a query of words alone."""

@@ -63,30 +63,34 @@ class Results:
         query = [gr.skip()] * 3 if _is_own(held, words) else ["", well.face(None), Held()]
         return *query, '<div class="m3-strip"></div>', cards.empty(), (label, task)
 
-    def example(
-        self, label: str, task: str | None, model: str, k: int, held: Held | None = None, words: str | None = ""
-    ):
+    def example(self, label: str, task: str | None, model: str, k: int) -> tuple | None:
         """The first view: a ready query of the data set with its hits from stored vectors; nothing is encoded.
 
-        Words, picture, held, note on the query, picker, strip, hits; all as they are where nothing is stored, where
-        the user's own query stands in the form, and where a ready query does.
+        What `show_example` puts on the page, or None where nothing is stored. This takes a moment, in which the user
+        may have begun: so it is shown by a step of its own, which sees the form as it is then.
         """
-        nothing = [gr.skip()] * 7
-        if (held is not None and held.query is not None) or _is_own(held, words):
-            return nothing
         try:
             dataset = self.context.dataset(label)
             stored = self.context.stored_example(dataset, task or "", model, int(k))
             if stored is None:
-                return nothing
+                return None
             query, found = stored
             filled = self.query_side.filled(dataset, query, model)
             names = self.query_side.names(label, task, found_query(dataset, query))
             strip, html = self._rendered(dataset, task or "", model, found, query, query.text, None, False, STORED)
         except Exception as error:
-            errors.explain(error)  # the page is whole without an example; the log has the reason
-            return nothing
-        return *filled, names, strip, html
+            errors.explain(error)  # the page is whole without an example; the log has unknown errors
+            return None
+        return (label, task), (*filled, names, strip, html)
+
+    def show_example(self, example: tuple | None, label: str, task: str | None, held: Held | None, words: str | None):
+        """Words, picture, held, note on the query, picker, strip, hits; all as they are where there is no example of
+        what is chosen now, or where a query stands in the form."""
+        if example is None or example[0] != (label, task) or _is_own(held, words):
+            return [gr.skip()] * 7
+        if held is not None and held.query is not None:
+            return [gr.skip()] * 7
+        return example[1]
 
     def search(self, form: Form, progress: gr.Progress | None = None):
         """Strip and hits. An error takes the hits' place and leaves the page usable."""

@@ -197,6 +197,9 @@ def test_a_model_that_is_not_ready_is_said_where_a_query_is_chosen(page, event, 
     monkeypatch.setattr(page.context, "pipeline", absent)
     words, face, held, _ = chosen(page, event, "q1")
     assert face["note"] == "Install the package with the weights." and held == Held() and words == ""
+    dataset = page.context.dataset("clinic")
+    readable = found_query(dataset, dataset.collections["query_to_image/Head"].query("q1"))
+    monkeypatch.setattr("ui.search.query.random_query", lambda *_: readable)
     _, words, face, held, _ = page.query.random_query(*WHERE)
     assert json.loads(face)["note"] == "Install the package with the weights." and held == Held()
 
@@ -225,7 +228,8 @@ def test_an_unknown_model_leaves_the_task_without_widgets(page):
 
 def test_a_picture_is_decoded_reduced_and_held_without_its_file(page, event):
     sent = event({"b64": png(Image.new("RGB", (3000, 20), "red"))})
-    face, held, queries, about = page.query.take_picture("clinic", "query_to_image", sent)
+    words, face, held, queries, about = page.query.take_picture("clinic", "query_to_image", "typed", None, sent)
+    assert words == gr.skip()
     assert max(held.images[0].size) == LONGEST and held.query is None and held.images[0].info == {}
     shown = json.loads(face)
     assert shown["src"].startswith("data:image/webp;base64,") and "3000 × 20 pixels" in shown["note"]
@@ -238,7 +242,7 @@ def test_a_picture_is_decoded_reduced_and_held_without_its_file(page, event):
 def test_a_16_bit_picture_keeps_its_values_for_the_viewer(page, event):
     values = (np.arange(48 * 64, dtype=np.uint16) * 21).reshape(48, 64)
     sent = event({"b64": png(Image.fromarray(values))})
-    face, held, _, _ = page.query.take_picture("clinic", "query_to_image", sent)
+    _, face, held, _, _ = page.query.take_picture("clinic", "query_to_image", "", None, sent)
     assert held.frame.bits == 16 and held.frame.channels == 1 and held.frame.window is not None
     assert (np.frombuffer(held.frame.pixels, "<u2").reshape(48, 64) == values).all()
     assert held.images[0].mode == "RGB" and json.loads(face)["src"]
@@ -249,9 +253,19 @@ JUNK = [None, {}, {"b64": 3}, {"b64": ""}, {"b64": "***"}, {"b64": base64.b64enc
 
 @pytest.mark.parametrize("data", JUNK)
 def test_anything_else_than_a_picture_is_refused_in_words(page, event, data):
-    face, held, _, about = page.query.take_picture("clinic", "query_to_image", event(data))
+    _, face, held, _, about = page.query.take_picture("clinic", "query_to_image", "", None, event(data))
     shown = json.loads(face)
     assert held == Held() and shown["src"] is None and len(shown["note"]) > 10 and about == ""
+
+
+def test_the_words_of_a_ready_query_go_with_its_picture_and_others_stay(page, event, ready):
+    sent = event({"b64": png(Image.new("RGB", (8, 8), "red"))})
+    where = ("clinic", "query_to_image")
+    own = page.context.dataset("clinic").collections["query_to_image/Head"].query("q1").text
+    assert page.query.take_picture(*where, f" {own} ", ready(), sent)[0] == ""
+    for words, held in ((f"{own} edited", ready()), (own, None), (own, Held()), ("", None)):
+        assert page.query.take_picture(*where, words, held, sent)[0] == gr.skip()
+    assert page.query.take_picture(*where, own, ready(), event({}))[0] == ""
 
 
 def test_the_size_is_checked_before_decoding(event, monkeypatch):

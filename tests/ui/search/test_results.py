@@ -136,7 +136,7 @@ def test_a_model_that_is_not_ready_is_one_sentence(page, event, form, monkeypatc
         page.results.search_like(form(), event({"collection": HEAD, "id": "d1a"})),
     ):
         assert sentence(hits) == "Install the package with the weights."
-    assert page.results.example("clinic", "query_to_image", "medlite", 10) == [gr.skip()] * 7
+    assert page.results.example("clinic", "query_to_image", "medlite", 10) is None
 
 
 def test_an_unknown_model_or_task_is_a_message_and_no_traceback(page, form, caplog, sentence):
@@ -253,7 +253,7 @@ def test_searching_reports_its_steps(page, form):
 
 
 def test_without_stored_vectors_the_first_view_stays_empty_and_encodes_nothing(page, encoder):
-    assert page.results.example("clinic", "query_to_image", "medlite", 10) == [gr.skip()] * 7
+    assert page.results.example("clinic", "query_to_image", "medlite", 10) is None
     assert encoder.encoded == 0
     for label, task, model in (
         ("absent", "query_to_image", "medlite"),
@@ -261,7 +261,7 @@ def test_without_stored_vectors_the_first_view_stays_empty_and_encodes_nothing(p
         ("clinic", "nosuch", "medlite"),
         ("clinic", "query_to_image", "nosuch"),
     ):
-        assert page.results.example(label, task, model, 10) == [gr.skip()] * 7
+        assert page.results.example(label, task, model, 10) is None
 
 
 def test_the_first_view_is_what_a_search_of_its_query_gives(page, form, encoder, clinic):
@@ -270,7 +270,10 @@ def test_the_first_view_is_what_a_search_of_its_query_gives(page, form, encoder,
     searcher = page.context.searcher(dataset, "query_to_image", "medlite")
     assert searcher.stored_queries([query], None)[0] is not None
     before = encoder.encoded
-    words, face, mine, about, names, strip, hits = page.results.example("clinic", "query_to_image", "medlite", 10)
+    example = page.results.example("clinic", "query_to_image", "medlite", 10)
+    words, face, mine, about, names, strip, hits = page.results.show_example(
+        example, "clinic", "query_to_image", None, ""
+    )
     assert encoder.encoded == before
     # q0 comes first but has no words and nothing relevant: it could not show how judgements mark.
     assert words == "a red lesion" and mine.query[2] == "q1" and "Query q1" in about
@@ -278,19 +281,24 @@ def test_the_first_view_is_what_a_search_of_its_query_gives(page, form, encoder,
     assert strip.startswith(f'<div class="m3-strip" role="status"><p>{STORED}</p>') and "from stored vectors" in strip
     searched = page.results.search(form(words=words, held=mine, weight=searcher.default_weight))
     assert hits == searched[1] and "m3-mark" in hits
-    assert len(ids(page.results.example("clinic", "query_to_image", "medlite", 1)[6])) == 1
+    assert len(ids(page.results.example("clinic", "query_to_image", "medlite", 1)[1][6])) == 1
 
 
 def test_a_query_in_the_form_is_not_overwritten_by_an_example(page, event, ready):
     dataset = page.context.dataset("clinic")
     searcher = page.context.searcher(dataset, "query_to_image", "medlite")
     searcher.stored_queries([dataset.collections[HEAD].query("q1")], None)
-    asked = ("clinic", "query_to_image", "medlite", 10)
+    where = ("clinic", "query_to_image")
+    example, nothing = page.results.example(*where, "medlite", 10), [gr.skip()] * 7
     own = Held(images=(Image.new("RGB", (4, 4)),))
     for mine, words in ((own, ""), (None, "my words"), (ready(), "a red lesion")):
-        assert page.results.example(*asked, mine, words) == [gr.skip()] * 7
+        assert page.results.show_example(example, *where, mine, words) == nothing
     for mine, words in ((Held(), " "), (None, None)):
-        assert page.results.example(*asked, mine, words)[0] == "a red lesion"
+        assert page.results.show_example(example, *where, mine, words)[0] == "a red lesion"
+    # Another data set or task was chosen while it was made.
+    assert page.results.show_example(example, "toy", "query_to_image", None, "") == nothing
+    assert page.results.show_example(example, "clinic", "visual_context", None, "") == nothing
+    assert page.results.show_example(None, *where, None, "") == nothing
 
 
 def test_hits_of_another_data_set_or_task_are_taken_away(page, event, ready):
@@ -316,7 +324,7 @@ from core.settings import Settings
 from ui.search.query import QuerySide
 from ui.search.results import Results
 context = AppContext(Settings((), {str(tmp_path / "w")!r}, False))
-filled = Results(context, QuerySide(context)).example("Demo library", "query_to_image", "medlite", 10)
+_, filled = Results(context, QuerySide(context)).example("Demo library", "query_to_image", "medlite", 10)
 print([m for m in ("torch", "timm", "transformers", "hnswlib") if m in sys.modules])
 print(filled[6].count('<li class="m3-card">'), "from stored vectors" in filled[5], "Demo library" in filled[5])
 """
