@@ -13,7 +13,6 @@ from core.data.dataset import open_dataset
 from core.embed.pipeline import Pipeline
 from core.records import QueryError
 from core.search.searcher import Asked, Searcher
-from core.search.views import judgement, shown
 
 
 @pytest.fixture
@@ -216,18 +215,3 @@ def test_stored_queries_compose_like_typed_ones(searcher, encoder):
     typed, _ = searcher.compose(Asked(query.text, [image]))
     stored = searcher.stored_queries([query], None)[0]
     assert np.allclose(typed.mixed, stored.mixed, atol=1e-6)
-
-
-def test_views_show_pictures_problems_and_judgements(searcher, workspace):
-    result = searcher.search(Asked("lung", k=10))
-    views = shown(searcher.dataset, result, None, workspace)
-    assert all(v.judgement is None for v in views)
-    assert all((v.picture or "").startswith("data:image/webp;base64,") or not v.pictures for v in views)
-    (searcher.dataset.root / "images" / "12.png").write_bytes(b"changed since")
-    hit = next(h for h in searcher.search(Asked("lung", k=200)).hits if h.doc_id == "d12")
-    query = searcher.dataset.collections["retrieval/Thorax"].query("d75")
-    view = shown(searcher.dataset, type(result)((hit,), 0, "exact", None, 1, "toy", 0.0), query, workspace)[0]
-    assert view.judgement == "unjudged"
-    assert view.picture is None and view.problem
-    assert judgement(None, True) == "not-listed" and judgement(None, False) == "unjudged"
-    assert judgement(0, False) == "not-relevant" and judgement(3, False) == "relevant-2"
