@@ -23,12 +23,12 @@ from core.adapt.crossfit import fold_encoders, fold_plan, seen
 from core.adapt.features import Features
 from core.adapt.pairs import case_of
 from core.data.dataset import open_dataset, silent
+from core.data.topics import cluster_of
 from core.embed.centring import normalise
 from core.embed.pipeline import Pipeline
 from core.evaluate.measures import per_query
 from core.evaluate.rank import qrels_of, rank_collection
 from core.evaluate.run import trec_name
-from core.data.topics import cluster_of
 from core.evaluate.stats import cluster_mean
 from core.models.medlite import FOLDER, MedliteEncoder
 from core.search.searcher import Searcher
