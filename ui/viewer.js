@@ -123,7 +123,8 @@ const makePane = (box, step) => {
     turn++; frame = values = null; busy = loading; inverted = false; fingers.clear();
     words.textContent = sentence; plan(); };
   const show = async next => {
-    if (frame && frame.data === next.data) return plan();
+    const about = f => JSON.stringify([f.data, f.spacing, f.window, f.notes]);
+    if (frame && about(frame) === about(next)) return plan();
     clear('', true); const mine = turn;
     let got; try { got = await inflate(next); } catch (e) { got = null; }
     if (mine !== turn) return;
@@ -162,6 +163,7 @@ const receive = () => {
   let next; try { next = JSON.parse(props.value || '{}'); } catch (e) { next = {}; }
   next.items = next.items || [];
   const same = next.items.length === face.items.length && next.items.every((item, i) => item.id === face.items[i].id);
+  if (next.step && !same) return;  // an answer that was on its way while another case was opened
   heard = next.at || 0;
   if (waiting && same && next.at !== at) return;  // an answer to an earlier step: a later one is on its way
   clearTimeout(timer); clearTimeout(overdue); waiting = false; face = next; at = asked = heard;

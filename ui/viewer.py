@@ -78,11 +78,13 @@ def face(
     problem: str = "",
     query: Frame | None = None,
     labels: tuple[str, str] = ("Case picture", "Query picture"),
+    step: bool = False,
 ) -> str:
     """What the viewer shows: all ``items`` of a case in words, and the pixels of the one at 0-based index ``at``.
 
     Without a ``frame`` the sentence ``problem`` stands in its place. ``query`` is the picture to compare with.
-    ``labels`` name the two. Raises ``IndexError`` where ``at`` names no item.
+    ``labels`` name the two. ``step``: this answers a step, and is passed over where another case was opened meanwhile.
+    Raises ``IndexError`` where ``at`` names no item.
     """
     if items and not 0 <= at < len(items):
         raise IndexError(f"There is no picture {at} among {len(items)}.")
@@ -93,6 +95,7 @@ def face(
         "problem": problem,
         "compare": payload(query) if query else None,
         "labels": labels,
+        "step": step,
     }
     return json.dumps(shown).replace("<", "\\u003c")  # no tag even for who looks for tags in a component's value
 

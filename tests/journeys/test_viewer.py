@@ -60,17 +60,17 @@ def desk() -> Iterator[Desk]:
     flat = replace(open_frame(PICTURES[3]), spacing=(2.0, 1.0))
     result = Desk("")
 
-    def shown(at: int) -> str:
+    def shown(at: int, step: bool = False) -> str:
         try:
-            return face(ITEMS, at, open_frame(PICTURES[at]), query=query)
+            return face(ITEMS, at, open_frame(PICTURES[at]), query=query, step=step)
         except PictureError as error:
-            return face(ITEMS, at, problem=str(error), query=query)
+            return face(ITEMS, at, problem=str(error), query=query, step=step)
 
     def answer(event: gr.EventData) -> str:
         at = step_of(event, ITEMS)
         assert at is not None
         result.asked.append(at)
-        return shown(at)
+        return shown(at, step=True)
 
     with gr.Blocks(analytics_enabled=False) as page:
         gr.Markdown("# Viewer")

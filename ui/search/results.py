@@ -196,10 +196,10 @@ class Results:
             return gr.skip()
         if at is None or dataset.data_id != opened.data_id:
             return gr.skip()
-        return _face(dataset, opened, at)
+        return _face(dataset, opened, at, step=True)
 
 
-def _face(dataset: DataSet, opened: Opened, at: int) -> str:
+def _face(dataset: DataSet, opened: Opened, at: int, step: bool = False) -> str:
     items = panel.items(opened.pictures)
     if not items:
         return viewer.face([], problem="This case has no picture.", query=opened.query)
@@ -207,7 +207,7 @@ def _face(dataset: DataSet, opened: Opened, at: int) -> str:
         frame, problem = case_view.frame_at(dataset, opened.pictures[at]), ""
     except PictureError as error:
         frame, problem = None, str(error)
-    return viewer.face(items, at, frame, problem, opened.query)
+    return viewer.face(items, at, frame, problem, opened.query, step=step)
 
 
 def _is_own(held: Held | None, words: str | None) -> bool:
