@@ -18,7 +18,7 @@ from core.data.pool import Pool
 from core.embed.pipeline import NotStored, Pipeline
 from core.media.phash import Hashes
 from core.models import specs
-from core.records import Query
+from core.records import Query, QueryError
 from core.search.cases import CaseResult, cards_of
 from core.search.searcher import Asked, Searcher
 from core.settings import DEMO, Settings
@@ -86,8 +86,12 @@ class AppContext:
             raise DataError(f"{label} cannot be read: {error.strerror or error}.") from error
 
     def pipeline(self, model: str) -> Pipeline:
-        """The encoder of this name with its vector stores; raises `core.models.base.ModelUnavailable`."""
-        return self._pipelines.get(model, lambda: Pipeline(specs.load(model), self.workspace))
+        """The encoder of this name with its vector stores; raises `core.models.base.ModelUnavailable`, and QueryError
+        for a name that cannot be searched with."""
+        try:
+            return self._pipelines.get(model, lambda: Pipeline(specs.load(model), self.workspace))
+        except KeyError as error:
+            raise QueryError(str(error.args[0])) from None
 
     def cases(self, dataset: DataSet) -> Cases:
         """Which documents and queries of a data set belong together; read once."""

@@ -182,7 +182,10 @@ def compare(
     from core.analyze.listed import listed
     from core.cli.printing import print_comparison
     from core.data.layouts import DataError
+    from core.evaluate.measures import ALL
 
+    if measure not in ALL:
+        fail(f"Runs are stored without {measure!r}; they have {', '.join(ALL)}.")
     bar = Bar()
     dataset, workspace = open_data(data, qrels, bar)
     results = []

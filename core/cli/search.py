@@ -106,6 +106,8 @@ def search(
             images = images or [open_picture(collection.picture(r)).image for r in own.images]
         trained_on = own is not None and case_of(own) in trained_cases(dataset, pipeline)
         asked = Asked(text, images, weight, k, filters, exact, own, trained_on)
+        if own is not None and not text.strip() and not images:
+            raise QueryError(f"Query {own.id} has neither words nor a picture; choose another one, or give --text.")
         if not text.strip() and not images:
             raise QueryError("Give --text, --image, or both.")
         searcher = Searcher(dataset, task, pipeline, bar)

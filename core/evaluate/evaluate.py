@@ -182,7 +182,11 @@ class Evaluation:
         row |= {"macro": number(whole.mean), "micro": number(micro.mean), "interval": interval(whole)}
         row |= {"method": whole.method, "micro_interval": interval(micro)}
         row["by_domain"] = {domain: cell(estimate) for domain, estimate in found.items()}
-        row |= {"seen_excluded": scores.seen_excluded, "reason": scores.reasons.get(measure, "")}
+        reason = scores.reasons.get(measure, "")
+        if not keys and not reason:
+            reason = "N/A: no query that was asked for has a relevant document"
+        row |= {"seen_excluded": scores.seen_excluded, "reason": reason}
+        row["method"] = reason or row["method"]
         row["training_data"] = self._is_training_data(scores.retriever)
         row["fold_plan"] = scores.retriever.recipe(scores.task).fold_plan
         return row

@@ -46,8 +46,12 @@ class Lexical:
         settings = {"stopwords": STOP_WORDS, "stemmer": Stemmer.Stemmer(STEMMER), "show_progress": False}
         progress(f"Counting words of {place.name}", 0, 0)
         texts = [doc.full_text for doc in place.docs()]
+        tokens = bm25s.tokenize(texts, **settings)
+        if not any(map(len, tokens.ids)):  # stop words and single letters only
+            nothing = {name: [] for name in place.query_ids}
+            return Ranked(nothing, {"queries_without_known_words": len(place.queries), "floor": 0.0})
         index = bm25s.BM25(k1=K1, b=B, method=METHOD)
-        index.index(bm25s.tokenize(texts, **settings), show_progress=False)
+        index.index(tokens, show_progress=False)
         asked = bm25s.tokenize([q.text for q in place.queries], return_ids=False, **settings)
         rankings, without = {}, 0
         for at, (name, tokens) in enumerate(zip(place.query_ids, asked, strict=True)):

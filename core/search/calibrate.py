@@ -29,6 +29,8 @@ def judged_top_scores(
     their copies are taken out of the pool first: the best hit of a question that the pool cannot answer.
     """
     index, pool = searcher.index, searcher.pool
+    if not len(index.exact.vectors):
+        return []  # nothing in the pool could be encoded
     members = _Members(searcher)
     weight = {"picture": 1.0, "words": 0.0, "both": None}[mode]
     usable = []
@@ -66,7 +68,9 @@ class _Members:
     def __init__(self, searcher: Searcher) -> None:
         index = searcher.index
         self.pool, self.group = searcher.pool, index.group_of_row
-        self.vector = np.where(self.group == LEFT_OUT, LEFT_OUT, index.vector_of_group[self.group])
+        self.vector = np.full(len(self.group), LEFT_OUT)
+        there = self.group != LEFT_OUT
+        self.vector[there] = index.vector_of_group[self.group[there]]
         self.sizes = np.bincount(self.vector[self.vector != LEFT_OUT], minlength=len(index.exact.vectors))
 
     def copies(self, rows: set[int]) -> set[int]:

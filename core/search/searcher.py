@@ -139,6 +139,8 @@ class Searcher:
         self.pool.mask(asked.filters)  # a filter that does not exist is refused before anything is encoded
         query, notes = self.compose(asked, progress)
         result = self.find(query, asked)
+        if not len(self.index.exact.vectors):
+            notes.append("No document of this task could be encoded; python -m core check says why.")
         return replace(result, notes=tuple(notes), seconds=time.perf_counter() - started)
 
     def find(self, query: ComposedQuery, asked: Asked) -> SearchResult:

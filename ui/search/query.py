@@ -70,8 +70,8 @@ class QuerySide:
         """What the chosen model lacks here, in words, and a Search button that cannot be pressed then."""
         try:
             wants = self.context.pipeline(model).encoder.requires()
-        except (ModelUnavailable, KeyError) as error:
-            wants = [str(error.args[0] if error.args else error)]
+        except (ModelUnavailable, QueryError) as error:
+            wants = [str(error)]
         if not wants:
             return "", gr.Button(interactive=True)
         sentence = f"{model} cannot search here. {' '.join(wants)} Hits that are stored are still shown."

@@ -181,3 +181,10 @@ def test_hybrids_fuse_stored_rankings_and_are_never_one_part_alone(place) -> Non
     for wrong in ("rrf:bm25", "rrf:bm25+bm25", "rrf:bm25+nope"):
         with pytest.raises(KeyError):
             hybrid_of(wrong)
+
+
+def test_documents_without_any_word_that_counts_give_empty_rankings(tmp_path, workspace, collection_writer) -> None:
+    collection_writer(tmp_path / "x", [{"_id": "q", "caption": "x y"}], [{"_id": "d", "text": "x"}], [("q", "d", 1)])
+    dataset = open_dataset(tmp_path / "x", workspace)
+    alone = Place(dataset, "retrieval", workspace, next(iter(dataset.collections)))
+    assert Lexical().rank(alone, 10, silent).rankings == {"q": []}

@@ -153,3 +153,15 @@ def test_the_best_relevant_document_is_found_however_far_down(searcher) -> None:
             assert short.relevant == sum((hit.relevance or 0) > 0 for hit in whole.hits)
             beyond += first is not None and first > 3
     assert beyond > 20
+
+
+def test_a_pool_of_which_nothing_can_be_encoded_has_no_evidence(tmp_path, workspace, encoder, collection_writer) -> None:
+    (tmp_path / "bad" / "images").mkdir(parents=True)
+    (tmp_path / "bad" / "images" / "a.png").write_bytes(b"broken")
+    docs = [{"_id": "a", "text": "", "image_path": "images/a.png"}]
+    collection_writer(tmp_path / "bad", [{"_id": "q", "caption": "lung"}], docs, [("q", "a", 1)])
+    searcher = Searcher(open_dataset(tmp_path / "bad", workspace), "retrieval", Pipeline(encoder, workspace))
+    found = calibrate.calibrate(searcher, [(searcher, all_queries(searcher))], "itself")
+    assert all(curve.n == 0 and curve.blocks == () for curve in found.curves.values())
+    result = searcher.search(Asked("lung"))
+    assert result.hits == () and result.strength is None and "core check" in result.notes[0]
