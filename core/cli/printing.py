@@ -153,7 +153,9 @@ def _value(value: float | None) -> str:
 
 def _notes(row: dict[str, Any]) -> list[str]:
     """What must be known of a row beside its numbers."""
-    notes = [row["reason"]] if row["reason"] else []
+    if row["reason"]:
+        return [row["reason"]]
+    notes = []
     if row["training_data"]:
         notes.append("training data: the model saw queries of this data set")
     elif row["fold_plan"]:

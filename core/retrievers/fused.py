@@ -48,7 +48,7 @@ class Fused:
     def cannot(self, place: Place) -> str:
         """What its parts cannot do."""
         reasons = [(part.spec.name, part.cannot(place)) for part in self.parts]
-        return next((f"N/A: {name} is ({reason})" for name, reason in reasons if reason), "")
+        return next((f"N/A without {name}: {reason.removeprefix('N/A: ')}" for name, reason in reasons if reason), "")
 
     def rank(self, place: Place, depth: int, progress: Progress = silent) -> Ranked:
         """See `core.retrievers.base.Retriever.rank`."""

@@ -176,7 +176,7 @@ def test_hybrids_fuse_stored_rankings_and_are_never_one_part_alone(place) -> Non
     assert made[0].spec.name == "rrf:bm25+medlite" and made[0].recipe("retrieval").encoder_ids == ("bm25", "medlite")
     assert made[0].recipe("retrieval") != made[1].recipe("retrieval") and made[0].cannot(place) == ""
     lame = Fused("rrf", (Plain("bm25", {}, "no words"), second), lambda part, place: part.rank(place, 9))
-    assert lame.cannot(place) == "N/A: bm25 is (no words)"
+    assert lame.cannot(place) == "N/A without bm25: no words"
     assert hybrid_of("zsum:bm25+minilm") == ("zsum", ("bm25", "minilm")) and hybrid_of("medlite") is None
     for wrong in ("rrf:bm25", "rrf:bm25+bm25", "rrf:bm25+nope"):
         with pytest.raises(KeyError):

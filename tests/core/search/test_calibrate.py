@@ -155,7 +155,9 @@ def test_the_best_relevant_document_is_found_however_far_down(searcher) -> None:
     assert beyond > 20
 
 
-def test_a_pool_of_which_nothing_can_be_encoded_has_no_evidence(tmp_path, workspace, encoder, collection_writer) -> None:
+def test_a_pool_of_which_nothing_can_be_encoded_has_no_evidence(
+    tmp_path, workspace, encoder, collection_writer
+) -> None:
     (tmp_path / "bad" / "images").mkdir(parents=True)
     (tmp_path / "bad" / "images" / "a.png").write_bytes(b"broken")
     docs = [{"_id": "a", "text": "", "image_path": "images/a.png"}]
