@@ -57,7 +57,6 @@ def _scored(
         return from_stored(parts, measure, clusters, domains, {"imported": True, "cut_off": _cut(measure)})
     own = specs.SPECS.get(info.model)
     conditions: dict[str, Any] = {
-        "precision": "float32",
         "cut_off": _cut(measure),
         # Runs at other weights or fusions carry another variant; evaluate makes those of the defaults only.
         "default_weighting": info.variant == "full",

@@ -151,9 +151,9 @@ class Evaluation:
 
     def _seen(self, retriever: Retriever) -> tuple[set[str], set[str]]:
         """Cases and topics to leave out: those the encoder itself was trained on, where it answers itself."""
-        if not isinstance(retriever, Dense) or not self.choice.shipped or self.choice.include_seen:
+        if not self.choice.shipped or self.choice.include_seen:
             return set(), set()
-        cases = trained_cases(self.dataset, retriever.fair.pipeline)
+        cases = self._trained_cases(retriever)
         queries = (q for c in self.dataset.collections.values() for q in c.all_queries())
         return cases, {cluster_of(q) for q in queries if case_of(q) in cases}
 
@@ -192,11 +192,13 @@ class Evaluation:
         return row
 
     def _is_training_data(self, retriever: Retriever) -> bool:
-        return (
-            self.choice.include_seen
-            and isinstance(retriever, Dense)
-            and bool(trained_cases(self.dataset, retriever.fair.pipeline))
-        )
+        return self.choice.include_seen and bool(self._trained_cases(retriever))
+
+    def _trained_cases(self, retriever: Retriever) -> set[str]:
+        """The cases of the data set that the retriever, or a part of a hybrid, was trained on."""
+        if isinstance(retriever, Fused):
+            return set().union(*map(self._trained_cases, retriever.parts))
+        return trained_cases(self.dataset, retriever.fair.pipeline) if isinstance(retriever, Dense) else set()
 
     def _domains(self, task: str) -> list[str]:
         domains = list(self.dataset.pool(task).domains)

@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from PIL import Image
-
 from core.data.cases import ALONE, NAMED, Cases, case_name
 from core.data.collection import Collection
 from core.data.dataset import DataSet
 from core.media.frames import Frame, open_frame
-from core.media.picture import PictureError, open_picture
+from core.media.picture import PictureError
 from core.records import TASK_LABELS, Doc, Query, QueryError
 from core.search.marks import marked
-from core.search.searcher import MAX_WORDS
 from core.search.views import FACETS, Segments
 
 MOST_TEXTS = 40
@@ -78,16 +75,6 @@ def case_of_own_query(dataset: DataSet, cases: Cases, query: Query) -> CaseView 
     """The case that a query of the data set belongs to; None where it names none."""
     case = case_name(query.collection, query.id, query.meta)
     return _view(dataset, cases, case, query, query.text, "") if case.startswith(NAMED) else None
-
-
-def as_query(dataset: DataSet, collection: str, identity: str) -> tuple[str, list[Image.Image]]:
-    """Words and pictures of a document, to ask with; QueryError where there is none, `PictureError` for a picture."""
-    try:
-        member = dataset.collections[collection]
-        doc = member.doc(identity)
-    except KeyError:
-        raise QueryError("This document is not in the data set. Search again.") from None
-    return doc.full_text[:MAX_WORDS], [open_picture(member.picture(reference)).image for reference in doc.images]
 
 
 def frame_at(dataset: DataSet, picture: CasePicture) -> Frame:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from PIL import Image
 
 from core.data.cases import Cases
-from core.data.dataset import silent
+from core.data.dataset import DataSet, silent
 from core.embed.pipeline import Progress
 from core.media.phash import NEAR, Hashes, distance
 from core.media.picture import PictureError, open_picture
@@ -120,16 +121,29 @@ def like(searcher: Searcher, collection: str, identity: str, progress: Progress 
     The document itself is no hit of it. Words beyond what a query may have are left out. Raises QueryError where
     there is no such document, `PictureError` where one of its pictures cannot be read.
     """
+    if searcher.pool.row_of(collection, identity) is None:
+        raise QueryError("This document is not in the pool that is searched. Search again.")
+    text, images = as_query(searcher.dataset, collection, identity, progress)
+    return Asked(text, tuple(images), without=frozenset({(collection, identity)}))
+
+
+def as_query(
+    dataset: DataSet, collection: str, identity: str, progress: Progress = silent
+) -> tuple[str, list[Image.Image]]:
+    """Words (at most `MAX_WORDS` characters) and pictures of a document, to ask with.
+
+    QueryError where there is no such document, `PictureError` for a picture that cannot be read.
+    """
     try:
-        member = searcher.pool.collection(collection)
+        member = dataset.collections[collection]
         doc = member.doc(identity)
     except KeyError:
-        raise QueryError("This document is not in the pool that is searched. Search again.") from None
+        raise QueryError("This document is not in the data set. Search again.") from None
     images = []
     for at, reference in enumerate(doc.images):
         progress("Reading the pictures of the document", at, len(doc.images))
         images.append(open_picture(member.picture(reference)).image)
-    return Asked(doc.full_text[:MAX_WORDS], tuple(images), without=frozenset({(collection, identity)}))
+    return doc.full_text[:MAX_WORDS], images
 
 
 def _cards(hits: Sequence[Hit], k: int, groups: _Groups, look: _Look | None) -> tuple[list[CaseCard], int]:

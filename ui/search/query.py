@@ -21,7 +21,7 @@ from core.media.thumbnails import data_uri
 from core.models import specs
 from core.models.base import ModelUnavailable
 from core.records import TASK_LABELS, Query, QueryError
-from core.search.case_view import as_query
+from core.search.cases import as_query
 from ui import errors, facts
 from ui.search import chips, panel, picker, well
 from ui.search.state import LONGEST, MOST_PICTURES, Held

@@ -13,6 +13,7 @@ from core.analyze.listed import listed
 from core.data.dataset import open_dataset
 from core.data.names import trec_name
 from core.data.topics import cluster_of
+from core.evaluate import evaluate as evaluate_module
 from core.evaluate import make
 from core.evaluate.evaluate import OFFLINE, Choice, Evaluation
 from core.evaluate.measures import ALL, not_available, per_query
@@ -153,3 +154,19 @@ def test_every_measure_that_is_available_is_stored(dataset, workspace) -> None:
         row = evaluation.row(scores, name)
         positives = all(c.positives_only for c in dataset.pool("case_study").collections)
         assert (row["macro"] is None) == bool(not_available(name, positives))
+
+
+def test_a_hybrid_of_a_shipped_encoder_leaves_out_what_its_part_was_trained_on(dataset, workspace, monkeypatch) -> None:
+    """Cases and their topics, for the encoder and for every hybrid with it; on all of them it is named."""
+    monkeypatch.setattr(evaluate_module, "trained_cases", lambda *_: {"D001"})
+    queries = [q for c in dataset.pool("summary").collections for q in c.all_queries()]
+    topics = {cluster_of(q) for q in queries if q.meta["case"] == "D001"}
+    seen = sum(cluster_of(q) in topics for q in queries)
+    shipped = Evaluation(dataset, workspace, Choice(shipped=True, pools=False), silent)
+    everything = Evaluation(dataset, workspace, Choice(include_seen=True, pools=False), silent)
+    for name, left_out in (("medlite", seen), ("rrf:bm25+medlite", seen), ("bm25", 0)):
+        row = shipped.row(next(shipped.scores(name, "summary")), "nDCG@10")
+        assert row["seen_excluded"] == left_out and row["n"] == len(queries) - left_out and not row["training_data"]
+        row = everything.row(next(everything.scores(name, "summary")), "nDCG@10")
+        assert row["n"] == len(queries) and row["training_data"] is (left_out > 0)
+    assert seen > 1

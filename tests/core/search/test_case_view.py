@@ -14,7 +14,8 @@ from core.data.dataset import open_dataset
 from core.media.frames import frame_of
 from core.media.picture import PictureError
 from core.records import QueryError
-from core.search.case_view import MOST_TEXTS, as_query, case_of_document, case_of_own_query, frame_at
+from core.search.case_view import MOST_TEXTS, case_of_document, case_of_own_query, frame_at
+from core.search.cases import as_query
 from core.search.searcher import MAX_WORDS
 
 IMAGES, TEXTS, STUDIES = "query_to_image/Head", "visual_context/Head", "case_study/Thorax"
