@@ -36,7 +36,7 @@ def zsum(rankings: Sequence[Ranking], floors: Sequence[float | None]) -> dict[st
         lowest = min(scores.values()) if floor is None else floor
         values = np.array([scores.get(doc, lowest) for doc in docs])
         spread = values.std()
-        if spread > 0:
+        if np.ptp(values) > 0 and spread > 0:  # equal scores can have a mean that is not quite any of them
             total += (values - values.mean()) / spread
     return dict(zip(docs, total.tolist(), strict=True))
 

@@ -45,3 +45,7 @@ def test_zsum_standardises_over_all_documents_of_either(a, b, floor_a, floor_b) 
 def test_a_retriever_that_tells_nothing_apart_adds_nothing() -> None:
     assert zsum([[("a", 2.0), ("b", 1.0)], [("b", 3.0), ("a", 3.0)]], [None, None]) == {"a": 1.0, "b": -1.0}
     assert zsum([[], []], [None, None]) == {} == rrf([[], []])
+
+
+def test_equal_scores_add_nothing_even_where_their_mean_is_rounded() -> None:
+    assert zsum([[], [("c", 0.1), ("b", 0.1), ("a", 0.1)]], [None, None]) == {"a": 0.0, "b": 0.0, "c": 0.0}
