@@ -10,6 +10,7 @@ from core.analyze.scored import Key, Scored, family, from_stored
 from core.data.dataset import DataSet
 from core.data.topics import cluster_of
 from core.embed.pipeline import Pipeline
+from core.evaluate.make import judged_by
 from core.evaluate.run import StoredRun, stored_runs
 from core.models import specs
 from core.retrievers.fair import trained_cases
@@ -19,16 +20,17 @@ from core.store.workspace import Workspace
 def stored_scores(dataset: DataSet, workspace: Workspace, task: str, measure: str) -> tuple[list[Scored], list[str]]:
     """One record a model and setting with runs on every collection of the task, and why others were left out.
 
+    Only full runs that are judged with the data set's own judgements, the file that it was opened with.
     A model that has no run on some collections is N/A there: its record lacks those queries.
     """
     runs, refused = stored_runs(workspace.roots, dataset.data_id)
     keys = {collection.key for collection in dataset.pool(task).collections}
     together: dict[tuple, list[StoredRun]] = defaultdict(list)
     for run in runs:
-        if run.info.place in keys:
-            info = run.info
+        info = run.info
+        if info.place in keys and info.variant == "full" and info.overlay == judged_by(dataset):
             made = (info.model, info.revision, info.encoder_ids, info.fusion, info.weight, info.centring)
-            setting = (info.index_kind, info.depth, info.variant, info.fold_plan, info.overlay, info.split)
+            setting = (info.index_kind, info.depth, info.fold_plan, info.split)
             together[made + setting].append(run)
     queries = {(q.collection, q.id): q for c in dataset.pool(task).collections for q in c.all_queries()}
     clusters = {key: cluster_of(query) for key, query in queries.items()}
@@ -58,8 +60,8 @@ def _scored(
     own = specs.SPECS.get(info.model)
     conditions: dict[str, Any] = {
         "cut_off": _cut(measure),
-        # Runs at other weights or fusions carry another variant; evaluate makes those of the defaults only.
-        "default_weighting": info.variant == "full",
+        "default_weighting": True,  # full runs are; those at other weights carry another variant
+        "judged_by": info.overlay,
         "trained_on": any(trained.on(model) for model in specs.SPECS if model in _parts_of(info.model)),
         "revised": int(own.version) if own is not None else 0,
     }

@@ -29,8 +29,9 @@ class Scored:
     and ``domains`` name those of each query. ``conditions`` holds the keys of `CONDITIONS`, and for `family`:
     ``data_id``, ``variant``, ``index_kind``, ``overlay``, ``split``, ``fold_plan``, ``depth`` as in `RunInfo`,
     ``default_weighting`` (bool: fusion and weight are the model's own defaults), ``trained_on`` (bool: its card names
-    cases of this data), ``revised`` (a number or date that grows with the revisions of a model), or ``imported``
-    (bool) alone. ValueError where a query has no cluster or domain.
+    cases of this data), ``revised`` (a number or date that grows with the revisions of a model), and ``judged_by``
+    where the data set's own judgements are not of overlay ""; or ``imported`` (bool) alone. ValueError where a query
+    has no cluster or domain.
     """
 
     name: str
@@ -96,7 +97,7 @@ def unlisted(run: Scored) -> str:
             f"variant {has['variant']}": has["variant"] != "full",
             f"index {has['index_kind']}": has["index_kind"] != "exact",
             "fusion or weight is not the default": not has["default_weighting"],
-            "judged anew": bool(has["overlay"]),
+            "judged anew": has["overlay"] != has.get("judged_by", ""),
             f"only the queries of split {has['split']}": bool(has["split"]),
             "trained on this data and not cross-fitted": has["trained_on"] and not has["fold_plan"],
         }

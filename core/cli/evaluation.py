@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from core.cli.base import AsJson, Bar, Data, Qrels, app, fail, open_data
 from core.cli.printing import line, print_json
 from core.records import QueryError
 from core.settings import STORE
+
+if TYPE_CHECKING:
+    from core.evaluate.evaluate import Evaluation
 
 
 @app.command()
@@ -34,6 +37,9 @@ def evaluate(
     trec: Annotated[Path | None, typer.Option(help="Also write TREC runs and qrels into this folder.")] = None,
     mteb: Annotated[Path | None, typer.Option(help="Also write MTEB results into this folder.")] = None,
     published: Annotated[bool, typer.Option("--published", help="Show published figures beside these.")] = False,
+    ablation: Annotated[
+        bool, typer.Option("--ablation", help="Also make the runs without picture, without words, and with another.")
+    ] = False,
     as_json: AsJson = False,
     qrels: Qrels = "test",
 ) -> None:
@@ -67,16 +73,35 @@ def evaluate(
             write_trec(evaluation, scores, trec)
         if mteb is not None:
             write_mteb(evaluation, scores, mteb)
+        made = _ablation(evaluation, names) if ablation else []
     except (DataError, QueryError, ModelUnavailable, KeyError, OSError) as error:
         bar.close()
         fail(error.args[0] if isinstance(error, KeyError) else error)
     bar.close()
+    for told in made:
+        typer.echo(told, err=True)
     if as_json:
         print_json(rows)
         return
     print_evaluation(rows)
     if published:
         print_published(differences(rows))
+
+
+def _ablation(evaluation: Evaluation, names: list[str]) -> list[str]:
+    """Make the runs of the modality ablation; what was made, a line a model and task, or why it cannot be."""
+    from core.retrievers.ablated import why_not
+
+    told = []
+    for name in names:
+        if reason := why_not(evaluation.retriever(name)):
+            told.append(f"No ablation: {reason}.")
+            continue
+        for task in evaluation.tasks:
+            found = evaluation.ablation(name, task)
+            fresh = sum(made.fresh for made in found)
+            told.append(f"{name}, {task}: {fresh} runs of the ablation made, {len(found) - fresh} were there.")
+    return told
 
 
 @app.command("import")

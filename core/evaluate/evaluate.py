@@ -12,7 +12,7 @@ from core.data.dataset import DataSet, silent
 from core.data.names import document
 from core.data.topics import cluster_of
 from core.embed.pipeline import Pipeline, Progress
-from core.evaluate.make import DEPTH, Made, make_run, stored_ranking
+from core.evaluate.make import DEPTH, Made, make_ablation, make_run, stored_ranking
 from core.evaluate.measures import ALL, not_available
 from core.evaluate.run import open_run
 from core.evaluate.stats import Estimate, cluster_mean, macro
@@ -108,6 +108,12 @@ class Evaluation:
         yield self._scored(retriever, task, "collections", collections)
         if self.choice.pools and len(collections) > 1:
             yield self._scored(retriever, task, "pool", [self._place(task, None)])
+
+    def ablation(self, name: str, task: str) -> list[Made]:
+        """The runs of `core.evaluate.make.make_ablation` on the pool of a task, or on its only collection."""
+        collections = self.dataset.pool(task).collections
+        place = self._place(task, None if len(collections) > 1 else collections[0].key)
+        return make_ablation(self.retriever(name), place, self.workspace, self._progress)
 
     def _place(self, task: str, collection: str | None) -> Place:
         if (task, collection) not in self._places:

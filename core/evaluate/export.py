@@ -12,7 +12,7 @@ from core.evaluate.evaluate import Evaluation, Scores
 from core.evaluate.imported import Imported, run_of_import
 from core.evaluate.io_mteb import write_results
 from core.evaluate.io_trec import write_qrels, write_run
-from core.evaluate.make import Made
+from core.evaluate.make import Made, judged_by
 from core.evaluate.measures import ALL, not_available, per_query, without_relevant
 from core.evaluate.run import open_run, save
 from core.evaluate.tables import to_csv, to_latex
@@ -54,7 +54,8 @@ def write_mteb(evaluation: Evaluation, scores: Sequence[Scores], folder: Path) -
 
 def store_import(imported: Imported, place: Place, model: str, model_id: str, revision: str, root: Path) -> Made:
     """Store the results of a file as the run of a model on one collection, with its measures."""
-    run = run_of_import(imported, place.collections[0], model, model_id, revision)
+    overlay = judged_by(place.dataset)
+    run = run_of_import(imported, place.collections[0], model, model_id, revision, overlay)
     names = [name for name in ALL if not not_available(name, place.positives_only)]
     measures = per_query(run.rankings, place.qrels, names)
     facts = {

@@ -60,7 +60,7 @@ def holes(
     ``ignore_identical_ids`` is the data set's: a query and a document of one id are then one thing, and the query's
     words are the document's caption. Unreadable and blank pictures are like none.
     """
-    looks = _Looks(collection, hashes, ignore_identical_ids)
+    looks = Looks({collection.key: collection}, hashes, ignore_identical_ids)
     unjudged: dict[str, list[tuple[int, str]]] = {}
     possible = []
     for trec, ranking in rankings.items():
@@ -72,7 +72,8 @@ def holes(
         unjudged[query] = [(rank, doc) for rank, doc in first if doc not in grades]
         relevant = sorted((doc for doc, grade in grades.items() if grade > 0), key=lambda d: (-grades[d], d))
         for rank, doc in unjudged[query]:
-            twin = next(((other, why) for other in relevant if (why := looks.alike(doc, other))), None)
+            mine = collection.key, doc
+            twin = next(((d, why) for d in relevant if (why := looks.alike(mine, (collection.key, d)))), None)
             if twin:
                 possible.append(PossibleFalseNegative(collection.key, query, doc, rank, *twin))
     only = collection.positives_only
@@ -86,16 +87,19 @@ def same_words(text: str) -> str:
 
 
 @dataclass
-class _Looks:
-    """Words and picture hashes of a collection's documents, made once each."""
+class Looks:
+    """Words and picture hashes of documents, named by (collection, id), made once each.
 
-    collection: Collection
+    ``unreadable`` gathers the pictures that could not be compared.
+    """
+
+    collections: Mapping[str, Collection]
     hashes: Hashes
     ignore_identical_ids: bool
-    unreadable: set[str] = field(default_factory=set)
-    _known: dict[str, tuple[str, str, list[int]]] = field(default_factory=dict)
+    unreadable: set[tuple[str, str]] = field(default_factory=set)
+    _known: dict[tuple[str, str], tuple[str, str, list[int]]] = field(default_factory=dict)
 
-    def alike(self, a: str, b: str) -> str:
+    def alike(self, a: tuple[str, str], b: tuple[str, str]) -> str:
         """What two documents have in common, "" for nothing."""
         (text_a, caption_a, hashes_a), (text_b, caption_b, hashes_b) = self._of(a), self._of(b)
         if text_a and text_a == text_b:
@@ -105,22 +109,23 @@ class _Looks:
         nearest = min((distance(x, y) for x in hashes_a for y in hashes_b), default=NEAR + 1)
         return f"pictures look alike ({nearest} of 64 bits differ)" if nearest <= NEAR else ""
 
-    def _of(self, identity: str) -> tuple[str, str, list[int]]:
-        if identity not in self._known:
-            doc = self.collection.doc(identity)
+    def _of(self, key: tuple[str, str]) -> tuple[str, str, list[int]]:
+        if key not in self._known:
+            collection, identity = self.collections[key[0]], key[1]
+            doc = collection.doc(identity)
             caption = ""
-            if self.ignore_identical_ids and self.collection.queries.find(identity) is not None:
-                caption = same_words(self.collection.query(identity).text)
-            self._known[identity] = same_words(doc.full_text), caption, self._pictures(doc)
-        return self._known[identity]
+            if self.ignore_identical_ids and collection.queries.find(identity) is not None:
+                caption = same_words(collection.query(identity).text)
+            self._known[key] = same_words(doc.full_text), caption, self._pictures(collection, doc)
+        return self._known[key]
 
-    def _pictures(self, doc: Doc) -> list[int]:
+    def _pictures(self, collection: Collection, doc: Doc) -> list[int]:
         found = []
         for reference in doc.images:
             try:
-                value = self.hashes.of(self.collection.picture(reference))
+                value = self.hashes.of(collection.picture(reference))
             except PictureError:
-                self.unreadable.add(reference)
+                self.unreadable.add((collection.key, reference))
                 continue
             if value is not None:
                 found.append(value)

@@ -174,8 +174,13 @@ def matched(file: Scores, collection: Collection, ignore_identical_ids: bool = F
     return Imported(rankings, queries.unknown, docs.unknown, absent, own, file.lines, file.tag, file.file_hash)
 
 
-def run_of_import(imported: Imported, collection: Collection, model: str, model_id: str, revision: str) -> Run:
-    """The run of an imported model, ready for `core.evaluate.run.save`; its encoder is the file it came from."""
+def run_of_import(
+    imported: Imported, collection: Collection, model: str, model_id: str, revision: str, overlay: str = ""
+) -> Run:
+    """The run of an imported model, ready for `core.evaluate.run.save`; its encoder is the file it came from.
+
+    ``overlay`` names the judgements, see `core.evaluate.make.judged_by`.
+    """
     info = RunInfo(
         model=model,
         model_id=model_id,
@@ -188,5 +193,6 @@ def run_of_import(imported: Imported, collection: Collection, model: str, model_
         centring="imported",
         index_kind="imported",
         depth=max(map(len, imported.rankings.values())),
+        overlay=overlay,
     )
     return Run(info, imported.rankings)

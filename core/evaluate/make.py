@@ -6,10 +6,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.data.dataset import silent
+from core.data.dataset import DataSet, silent
 from core.embed.pipeline import Progress
 from core.evaluate.measures import ALL, not_available, per_query, without_relevant
 from core.evaluate.run import Run, RunInfo, open_run, save
+from core.retrievers.ablated import VARIANTS, Ablated, why_not
 from core.retrievers.base import Ranked, Retriever
 from core.retrievers.dense import Dense
 from core.retrievers.fair import Fair
@@ -20,6 +21,9 @@ from core.store.workspace import Workspace
 DEPTH = 1000
 """Documents a ranking holds at most."""
 
+ABLATION_DEPTH = 100
+"""The same in runs of the modality ablation."""
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -28,6 +32,11 @@ class Made:
     folder: Path
     info: RunInfo
     fresh: bool
+
+
+def judged_by(dataset: DataSet) -> str:
+    """The ``overlay`` of runs that are judged with the file a data set was opened with: "" for ``qrels/test.tsv``."""
+    return "" if dataset.qrels_name == "test" else f"qrels {dataset.qrels_name}"
 
 
 def run_info(retriever: Retriever, place: Place, depth: int, index_kind: str = "exact") -> RunInfo:
@@ -45,7 +54,9 @@ def run_info(retriever: Retriever, place: Place, depth: int, index_kind: str = "
         centring=recipe.centring,
         index_kind=index_kind,
         depth=depth,
+        variant=recipe.variant,
         fold_plan=recipe.fold_plan,
+        overlay=judged_by(place.dataset),
     )
 
 
@@ -59,9 +70,9 @@ def make_run(
 ) -> Made | None:
     """The stored run of ``retriever`` on a place, made if it is missing or damaged; None where it is not available.
 
-    Full queries at the default weight. Every query of the place is in its run; those without a relevant document are
-    in no measure and are counted in the run's facts. Runs of cross-fitted heads name the encoder they stand for. The
-    workspace and what is shipped are looked through in this order.
+    Every query of the place is in its run; those without a relevant document are in no measure and are counted in the
+    run's facts. Runs of cross-fitted heads name the encoder they stand for. The workspace and what is shipped are
+    looked through in this order.
     """
     if retriever.cannot(place):
         return None
@@ -88,6 +99,21 @@ def make_run(
     timing = {"seconds": seconds, "queries": len(place.queries), "documents": len(place.ids)}
     save(workspace.root, data_id, Run(info, ranked.rankings), measures, timing, facts)
     return Made(workspace.path("runs", data_id, info.folder), info, True)
+
+
+def make_ablation(retriever: Retriever, place: Place, workspace: Workspace, progress: Progress = silent) -> list[Made]:
+    """The stored runs of the modality ablation of an encoder on a place, made where they are missing or damaged.
+
+    They are those of `VARIANTS` in this order, always exact. ValueError with the reason for any other retriever, see
+    `why_not`.
+    """
+    if not isinstance(retriever, Dense) or why_not(retriever):
+        raise ValueError(why_not(retriever))
+    known: dict = {}
+    found = (
+        make_run(Ablated(retriever, variant, known), place, workspace, progress, ABLATION_DEPTH) for variant in VARIANTS
+    )
+    return [made for made in found if made is not None]
 
 
 def stored_ranking(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from core.retrievers.order import trec_order
@@ -86,20 +86,24 @@ def without_relevant(queries: Iterable[str], qrels: Mapping[str, Mapping[str, in
 
 
 def per_query(
-    rankings: Mapping[str, Ranking], qrels: Mapping[str, Mapping[str, int]], names: Sequence[str] = DEFAULT
+    rankings: Mapping[str, Ranking],
+    qrels: Mapping[str, Mapping[str, int]],
+    names: Sequence[str] = DEFAULT,
+    only: Collection[str] | None = None,
 ) -> dict[str, dict[str, float]]:
     """Each measure of every query of ``qrels`` that has a relevant document: ``{name: {query: 0…1}}``, by query.
 
     ``qrels`` are those of a whole collection: where it is positives-only, what is then `not_available` is NaN for
-    every query. A query missing from the rankings scores 0 and counts. Queries without a relevant document are left
-    out (count them with `without_relevant`), and so are rankings of queries that ``qrels`` lacks. Ids must be spelled
-    alike in both. ValueError for an unknown measure or a ranking that `trec_order` refuses.
+    every query. With ``only``, these queries are measured, and nothing else changes. A query missing from the
+    rankings scores 0 and counts. Queries without a relevant document are left out (count them with
+    `without_relevant`), and so are rankings of queries that ``qrels`` lacks. Ids must be spelled alike in both.
+    ValueError for an unknown measure or a ranking that `trec_order` refuses.
     """
     import ir_measures
 
     spellings = {name: spelling(name) for name in names}
-    dropped = set(without_relevant(qrels, qrels))
-    judged = {q: dict(qrels[q]) for q in sorted(qrels) if q not in dropped}
+    chosen = set(qrels) if only is None else set(only).intersection(qrels)
+    judged = {q: dict(qrels[q]) for q in sorted(chosen.difference(without_relevant(chosen, qrels)))}
     ordered = {q: trec_order(rankings[q]) for q in judged if rankings.get(q)}
     absent = {name for name in names if not_available(name, positives_only(qrels))}
     result = {name: dict.fromkeys(judged, math.nan if name in absent else 0.0) for name in names}

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import csv
 
 from core.data.names import document, trec_name
 from core.retrievers.order import Rankings, trec_order
@@ -112,6 +113,29 @@ class StoredRun:
             query, _, doc, _, score, _ = line.split(" ")
             rankings.setdefault(query, []).append((doc, float(np.float32(score))))
         return Run(self.info, dict(sorted(rankings.items())))
+
+    def columns(self) -> pa.Table:
+        """The rankings as columns ``query``, ``doc`` (dictionaries of strings) and ``score`` (float32), a hit a row.
+
+        Queries are sorted and the hits of each in trec_eval's order, as in `run`; queries without hits have no row.
+        A fraction of the time and memory of `run`. Raises `ManifestError` like it.
+        """
+        names = ["query", "q0", "doc", "rank", "score", "tag"]
+        words = pa.dictionary(pa.int32(), pa.string())
+        text = gzip.decompress(self._checked(_RUN))
+        if not text:
+            empty = pa.schema([("query", words), ("doc", words), ("score", pa.float32())])
+            return empty.empty_table()
+        return csv.read_csv(
+            pa.BufferReader(text),
+            read_options=csv.ReadOptions(column_names=names),
+            parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
+            convert_options=csv.ConvertOptions(
+                include_columns=["query", "doc", "score"],
+                column_types={"query": words, "doc": words, "score": pa.float32()},
+                strings_can_be_null=False,
+            ),
+        ).unify_dictionaries()
 
     @cached_property
     def measures(self) -> dict[str, dict[str, float]]:

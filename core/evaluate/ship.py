@@ -15,6 +15,7 @@ from core.data.dataset import open_dataset, silent
 from core.embed.pipeline import Progress
 from core.evaluate.evaluate import OFFLINE, Choice, Evaluation
 from core.evaluate.run import TIMING
+from core.retrievers.ablated import why_not
 from core.retrievers.dense import Dense
 from core.search.calibrate import calibrate
 from core.search.searcher import Searcher
@@ -60,4 +61,6 @@ def _model(evaluation: Evaluation, model: str, progress: Progress) -> Iterator[d
             searcher = Searcher(fair.dataset, task, fair.pipeline, progress, with_graph=False)
             searcher.keep_calibration(calibrate(searcher, parts, fair.source, progress))
         row = {"model": spec.name, "model_id": spec.model_id, "revision": spec.revision, "task": task}
-        yield row | {"runs": sum(len(scores.runs) for scores in evaluation.scores(model, task))}
+        runs = sum(len(scores.runs) for scores in evaluation.scores(model, task))
+        ablation = [] if why_not(retriever) else evaluation.ablation(model, task)
+        yield row | {"runs": runs + len(ablation)}

@@ -23,6 +23,7 @@ class Recipe:
     fusion: str = "none"
     weight: float | None = None
     centring: str = "none"
+    variant: str = "full"
     fold_plan: str = ""
 
 

@@ -17,10 +17,14 @@ from core.retrievers.base import Ranked, Recipe
 from core.retrievers.fair import Fair
 from core.retrievers.order import Rankings, trec_order
 from core.retrievers.place import Place
+from core.search.compose import ComposedQuery
 from core.search.searcher import Searcher
 
 BLOCK_SCORES = 32_000_000
 """Scores held at once (128 MB): so many queries are ranked together."""
+
+Ask = Callable[[Searcher, Sequence[Query]], Sequence[ComposedQuery | None]]
+"""Composes queries for a searcher; None for a query that asks nothing."""
 
 
 class Dense:
@@ -57,14 +61,23 @@ class Dense:
 
     def rank(self, place: Place, depth: int, progress: Progress = silent) -> Ranked:
         """See `core.retrievers.base.Retriever.rank`."""
+
+        def ask(searcher: Searcher, queries: Sequence[Query]) -> Sequence[ComposedQuery | None]:
+            return searcher.stored_queries(queries, None, progress)
+
+        return self.rank_asked(place, depth, ask, progress)
+
+    def rank_asked(self, place: Place, depth: int, ask: Ask, progress: Progress = silent) -> Ranked:
+        """`rank` with queries composed by ``ask``, which is called once an answerer, with the queries it answers."""
         rankings: Rankings = {}
         answerers = self._answerers(place.task, progress)
         wanted = {(q.collection, q.id): name for q, name in zip(place.queries, place.query_ids, strict=True)}
         for searcher, answered in answerers:
             queries = [q for q in answered if (q.collection, q.id) in wanted]
             names = [wanted[q.collection, q.id] for q in queries]
-            rankings |= rank_answers(
-                searcher, place.rows, place.ids, queries, names, place.own, None, depth, progress, self._graph(place)
+            asked = list(zip(queries, names, ask(searcher, queries), strict=True))
+            rankings |= rank_composed(
+                searcher, place.rows, place.ids, asked, place.own, depth, progress, self._graph(place)
             )
         facts = answerers[0][0].index.facts
         return Ranked(
@@ -92,27 +105,40 @@ def rank_answers(
     weight: float | None,
     depth: int,
     progress: Progress = silent,
-    by_graph: bool = False,
 ) -> Rankings:
     """The ``depth`` best answers for each query, in trec_eval's order, from stored vectors.
 
+    ``names`` are those of the queries; ``weight`` is that of the picture, None the encoder's default. A query of which
+    neither side can be encoded has an empty ranking. The rest as in `rank_composed`.
+    """
+    asked = list(zip(queries, names, searcher.stored_queries(queries, weight, progress), strict=True))
+    return rank_composed(searcher, rows, ids, asked, own, depth, progress)
+
+
+def rank_composed(
+    searcher: Searcher,
+    rows: np.ndarray,
+    ids: Sequence[str],
+    asked: Sequence[tuple[Query, str, ComposedQuery | None]],
+    own: Callable[[Query], str | None],
+    depth: int,
+    progress: Progress = silent,
+    by_graph: bool = False,
+) -> Rankings:
+    """The ``depth`` best answers for each query of ``asked`` (with its name), in trec_eval's order.
+
     ``rows`` int [answers] are pool rows with the names ``ids``; each counts for itself, also where two have equal
-    content. ``names`` are those of the queries, ``own`` gives the answer that is a query itself. ``weight`` is that
-    of the picture, None the encoder's default. A query of which neither side can be encoded has an empty ranking.
+    content. ``own`` gives the answer that is a query itself. A query that is composed of nothing has an empty ranking.
     With ``by_graph`` HNSW gives the candidates, where the pool has a graph.
     """
-    rankings: Rankings = {name: [] for name in names}
+    rankings: Rankings = {name: [] for _, name, _ in asked}
     groups = searcher.index.group_of_row[rows]
     searchable = np.flatnonzero(groups != LEFT_OUT)
     if not len(searchable):
         return rankings
     # Equal contents are scored once, so that their scores tie to the last bit.
     vectors, vector_of_answer = np.unique(searcher.index.vector_of_group[groups[searchable]], return_inverse=True)
-    composed = [
-        (query, name, found)
-        for query, name, found in zip(queries, names, searcher.stored_queries(queries, weight, progress), strict=True)
-        if found is not None
-    ]
+    composed = [one for one in asked if one[-1] is not None]
     matrix = np.asarray(searcher.index.exact.vectors)[vectors]
     at_once = max(1, min(64, BLOCK_SCORES // max(1, 2 * len(vectors))))
     for first in range(0, len(composed), at_once):

@@ -6,7 +6,7 @@ first document, and relevant if any copy is.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +23,7 @@ class Place:
     """``name`` is a collection's key or ``pool-<task>``.
 
     ``rows`` int [answers]: the pool row of each answer, ``ids`` their TREC ids; ``queries`` and ``query_ids`` alike.
+    ``answer_of_row``: the number of the answer that a pool row is, or is a copy of.
     """
 
     def __init__(self, dataset: DataSet, task: str, workspace: Workspace, collection: str | None = None) -> None:
@@ -35,11 +36,11 @@ class Place:
         self.collections: tuple[Collection, ...] = tuple(members)
         self._workspace = workspace
         if self.is_pool:
-            self.rows, self._answer_of_row = _distinct(self.pool, workspace)
+            self.rows, self.answer_of_row = _distinct(self.pool, workspace)
         else:
             start = self.pool.start_of(members[0].key)
             self.rows = np.arange(start, start + len(members[0].corpus))
-            self._answer_of_row = {row: at for at, row in enumerate(self.rows.tolist())}
+            self.answer_of_row = {row: at for at, row in enumerate(self.rows.tolist())}
         self.ids = [self._name(*self.pool.key(row)) for row in self.rows.tolist()]
         self.queries: tuple[Query, ...] = tuple(query for c in members for query in c.all_queries())
         self.query_ids = [self._name(query.collection, query.id) for query in self.queries]
@@ -62,25 +63,46 @@ class Place:
         return all(collection.positives_only for collection in self.collections)
 
     @cached_property
+    def number(self) -> dict[str, int]:
+        """The position in ``ids`` of each answer."""
+        return {name: at for at, name in enumerate(self.ids)}
+
+    @cached_property
     def qrels(self) -> dict[str, dict[str, int]]:
         """``{query: {answer: grade}}`` in TREC ids, {} for a query without judgements; of copies the best counts."""
-        result: dict[str, dict[str, int]] = {}
-        for name, query in zip(self.query_ids, self.queries, strict=True):
-            grades: dict[str, int] = {}
-            for doc, grade in self.pool.collection(query.collection).qrels.get(query.id, {}).items():
-                row = self.pool.row_of(query.collection, doc)
-                if row is not None:
-                    answer = self.ids[self._answer_of_row[row]]
-                    grades[answer] = max(grade, grades.get(answer, grade))
-            result[name] = grades
-        return result
+        return {name: self.judged(query) for name, query in zip(self.query_ids, self.queries, strict=True)}
+
+    def judged(self, query: Query, anew: Mapping[tuple[str, str], int] | None = None) -> dict[str, int]:
+        """``{answer: grade}`` of a query, in TREC ids; of copies the best counts.
+
+        ``anew``: re-judgements by document (collection, id). They replace what is said of the answer and all of its
+        copies; those of documents that are no answer here are passed over.
+        """
+        own = self.pool.collection(query.collection).qrels.get(query.id, {})
+        grades = self._of_answers({(query.collection, doc): grade for doc, grade in own.items()})
+        return grades | self._of_answers(anew or {})
+
+    def _of_answers(self, judged: Mapping[tuple[str, str], int]) -> dict[str, int]:
+        grades: dict[str, int] = {}
+        for key, grade in judged.items():
+            row = self._row(*key)
+            if row is not None:
+                answer = self.ids[self.answer_of_row[row]]
+                grades[answer] = max(grade, grades.get(answer, grade))
+        return grades
+
+    def _row(self, collection: str, identity: str) -> int | None:
+        """The pool row of a document of this place."""
+        if all(collection != member.key for member in self.collections):
+            return None
+        return self.pool.row_of(collection, identity)
 
     def own(self, query: Query) -> str | None:
         """The answer that is the query itself, where the data set says that equal ids are no answer."""
         if not self.dataset.ignore_identical_ids:
             return None
         row = self.pool.row_of(query.collection, query.id)
-        return None if row is None else self.ids[self._answer_of_row[row]]
+        return None if row is None else self.ids[self.answer_of_row[row]]
 
 
 def _distinct(pool, workspace: Workspace) -> tuple[np.ndarray, dict[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -9,14 +10,18 @@ import pytest
 from typer.testing import CliRunner
 
 from core.__main__ import app
-from core.analyze.listed import listed
+from core.analyze.listed import listed, stored_scores
+from core.analyze.scored import unlisted
 from core.data.dataset import open_dataset
 from core.data.names import trec_name
 from core.data.topics import cluster_of
 from core.evaluate import evaluate as evaluate_module
 from core.evaluate import make
 from core.evaluate.evaluate import OFFLINE, Choice, Evaluation
+from core.evaluate.export import store_import
+from core.evaluate.io_trec import import_run
 from core.evaluate.measures import ALL, not_available, per_query
+from core.evaluate.run import open_run
 from core.evaluate.stats import macro
 from core.records import QueryError
 from core.retrievers.lexical import Lexical
@@ -170,3 +175,43 @@ def test_a_hybrid_of_a_shipped_encoder_leaves_out_what_its_part_was_trained_on(d
         row = everything.row(next(everything.scores(name, "summary")), "nDCG@10")
         assert row["n"] == len(queries) and row["training_data"] is (left_out > 0)
     assert seen > 1
+
+
+def test_runs_judged_with_two_files_are_two_runs(toy, workspace) -> None:
+    """Equal rankings, other judgements: neither takes the measures of the other, nor is listed with it."""
+    head = toy / "visual_context" / "Head"
+    queries = (head / "queries.jsonl").read_text()
+    (head / "queries.jsonl").write_text(queries.replace("a red square", "a passage about a head"))
+    (head / "qrels" / "other.tsv").write_text("query-id\tcorpus-id\tscore\na1\tp1\t2\na1\tp0\t0\n")
+    found = {}
+    for name in ("test", "other", "test", "other"):
+        dataset = open_dataset(toy, workspace, name)
+        evaluation = Evaluation(dataset, workspace, Choice(tasks=("visual_context",), pools=False), silent)
+        (scores,) = evaluation.scores("bm25", "visual_context")
+        made = next(m for m in scores.runs if m.info.place == "visual_context/Head")
+        assert made.fresh is (name not in found)  # the second time both are there
+        assert made.info.overlay == ("" if name == "test" else "qrels other")
+        value = scores.values["nDCG@10"]["visual_context/Head", "a1"]
+        assert found.setdefault(name, (made.info.run_id, value)) == (made.info.run_id, value)
+        assert open_run(made.folder).measures["nDCG@10"]["a1"] == value
+        (scored,) = stored_scores(dataset, workspace, "visual_context", "nDCG@10")[0]
+        assert scored.values["visual_context/Head", "a1"] == value and unlisted(scored) == ""
+        assert [s.run_ids for s in listed(dataset, workspace, "visual_context", "nDCG@10")[0]] == [scored.run_ids]
+    (first, plain), (second, other) = found["test"], found["other"]
+    assert first != second and (plain, other) == (1.0, 0.0)
+    assert unlisted(dataclasses.replace(scored, conditions={**scored.conditions, "judged_by": ""})) == "judged anew"
+
+
+def test_imports_are_judged_with_the_file_that_was_named(toy, workspace, tmp_path) -> None:
+    (toy / "visual_context" / "Head" / "qrels" / "other.tsv").write_text("query-id\tcorpus-id\tscore\na1\tp1\t2\n")
+    file = tmp_path / "their.run"
+    file.write_text("a1 Q0 p0 1 0.9 x\na1 Q0 p1 2 0.8 x\n")
+    made = []
+    for name in ("test", "other"):
+        place = Place(open_dataset(toy, workspace, name), "visual_context", workspace, "visual_context/Head")
+        imported = import_run(file, place.collections[0], False)
+        made.append(store_import(imported, place, "theirs", "org/theirs", "1", workspace.root))
+    measures = [open_run(m.folder).measures["nDCG@10"] for m in made]
+    assert [m.info.overlay for m in made] == ["", "qrels other"] and measures[0] != measures[1]
+    (scored,) = listed(place.dataset, workspace, "visual_context", "nDCG@10")[0]
+    assert scored.values == {("visual_context/Head", "a1"): measures[1]["a1"]}

@@ -11,7 +11,7 @@ from PIL import Image
 
 from core.data.collection import Collection
 from core.data.dataset import open_dataset
-from core.evaluate.holes import POSITIVES_ONLY, PossibleFalseNegative, holes, same_words
+from core.evaluate.holes import POSITIVES_ONLY, Looks, PossibleFalseNegative, holes, same_words
 from core.evaluate.run import Rankings, stored_runs, trec_name
 from core.media.phash import Hashes
 from core.settings import DEMO, REPOSITORY
@@ -108,3 +108,39 @@ def test_the_demo(workspace) -> None:
                 assert possible.document not in collection.qrels[possible.query]
                 assert collection.qrels[possible.query][possible.relevant] > 0
     assert checked
+
+
+def test_looks_across_collections(tmp_path: Path, workspace, collection_writer) -> None:
+    """The same id is another document elsewhere; each is looked at once."""
+    root = tmp_path / "pair"
+    (root / "images").mkdir(parents=True)
+    for name, seed, noise in (("p", 1, 0), ("again", 1, 30), ("other", 2, 0)):
+        picture(root / "images" / f"{name}.png", seed, noise)
+    (root / "images" / "broken.png").write_bytes(b"no picture")
+
+    def doc(name: str, text: str = "", image: str = "") -> dict:
+        return {"_id": name, "text": text} | ({"image_path": f"images/{image}.png"} if image else {})
+
+    caption = [{"_id": "seen", "caption": "A Mass"}]
+    head = [doc("x", "one text"), doc("seen", image="p"), doc("worn", image="broken"), doc("none")]
+    thorax = [
+        doc("x", "ONE  text"),
+        doc("seen", image="other"),
+        doc("like", image="again"),
+        doc("y", "two"),
+        doc("none"),
+    ]
+    collection_writer(root / "Head", caption, head, [])
+    collection_writer(root / "Thorax", [{"_id": "seen", "caption": "a mass"}], thorax, [])
+    collections = open_dataset(root, workspace).collections
+    looks = Looks(collections, Hashes(None), True)
+    h, t = (lambda name, key=key: (key, name) for key in ("retrieval/Head", "retrieval/Thorax"))
+    assert looks.alike(h("x"), t("x")) == looks.alike(t("x"), h("x")) == "the same text"
+    assert looks.alike(h("seen"), t("seen")) == "the same caption"
+    assert looks.alike(h("seen"), t("like")).startswith("pictures look alike (")
+    assert looks.alike(h("x"), t("y")) == looks.alike(h("none"), t("none")) == looks.alike(h("worn"), t("like")) == ""
+    assert looks.unreadable == {("retrieval/Head", "images/broken.png")}
+    assert Looks(collections, Hashes(None), False).alike(h("seen"), t("seen")) == ""  # ids say nothing there
+    for key in list(collections):
+        collections[key].doc = lambda name: pytest.fail("looked at twice")
+    assert looks.alike(t("seen"), h("seen")) == "the same caption"

@@ -102,6 +102,22 @@ def test_200_seeded_runs_like_the_plain_implementation(block: int) -> None:
                 assert value == pytest.approx(plain(name, run.get(query, {}), qrels[query]), abs=1e-9), (seed, name)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_some_queries_alone_have_the_values_of_the_whole(seed: int) -> None:
+    run, qrels = seeded(seed)
+    rankings = {q: list(r.items()) for q, r in run.items()}
+    if seed % 2:  # positives-only, but for one judgement of a query that is not asked for
+        qrels = {q: {d: g for d, g in grades.items() if g} for q, grades in qrels.items()}
+        qrels["b"]["d0"] = 0
+    whole = per_query(rankings, qrels, ALL)
+    for only in (["e", "a", "a", "unknown"], {"always"}, qrels.keys() - {"b"}, [], list(qrels)):
+        found = per_query(rankings, qrels, ALL, only)
+        assert found == {name: {q: v for q, v in whole[name].items() if q in only} for name in ALL}
+        assert list(found["AP"]) == sorted(found["AP"])
+    positive = {q: {d: g for d, g in grades.items() if g} for q, grades in qrels.items()}
+    assert all(math.isnan(value) for value in per_query(rankings, positive, ALL, ["a"])["bpref"].values())
+
+
 def test_what_a_positives_only_collection_cannot_say_is_not_available() -> None:
     missing = ("Judged@10", "bpref", "condensed nDCG@10")
     assert [name for name in ALL if not_available(name, True)] == list(missing)

@@ -154,3 +154,61 @@ def test_two_roots_the_workspace_first(tmp_path: Path) -> None:
     assert [(r.info.model, r.timing["from"]) for r in found] == [("bm25", "store"), ("medlite", "workspace")]
     assert len(refused) == 1 and "measures.parquet" in refused[0]
     assert stored_runs([tmp_path / "none"], "d1") == ([], [])
+
+
+def rows(stored) -> list[tuple[str, str, float]]:
+    """The columns of a run as rows."""
+    table = stored.columns()
+    return list(zip(*(table.column(name).to_pylist() for name in ("query", "doc", "score")), strict=True))
+
+
+def told(stored) -> list[tuple[str, str, float]]:
+    """The same from its rankings."""
+    return [(query, doc, score) for query, ranking in stored.run.rankings.items() for doc, score in ranking]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.dictionaries(
+        st.text(min_size=1, max_size=4).map(trec_name).filter(bool),
+        st.dictionaries(
+            st.text(min_size=1, max_size=4).map(trec_name), st.floats(width=32, allow_nan=False, allow_infinity=False)
+        ),
+        max_size=5,
+    )
+)
+def test_columns_are_the_rankings(tmp_path_factory, scores: dict) -> None:
+    rankings = {query: trec_order(found.items()) for query, found in scores.items()}
+    stored = open_run(save(tmp_path_factory.mktemp("run"), "d", Run(INFO, rankings), {}, {}))
+    assert rows(stored) == told(stored)
+    assert (
+        stored.columns().schema.names == ["query", "doc", "score"] and stored.columns().column("score").type == "float"
+    )
+
+
+def test_columns_of_ids_that_look_like_something_else(tmp_path: Path) -> None:
+    ids = ["007", "1e5", "NA", "null", "nan", "true", '"', '"a', "'", "#x", "\\", "a,b", "-", "2020-01-01", "inf"]
+    rankings = {query: trec_order((doc, float(at)) for at, doc in enumerate(ids)) for query in ids}
+    stored = open_run(save(tmp_path, "d", Run(INFO, rankings), {}, {}))
+    assert rows(stored) == told(stored) and len(rows(stored)) == len(ids) ** 2
+
+
+def test_columns_of_a_run_of_several_blocks(tmp_path: Path) -> None:
+    """Longer than the megabyte that the reader takes at once; new ids keep coming."""
+    rankings = {f"q{q:04}": trec_order((f"d{q * 37 + at:09}", 100 - at / 7) for at in range(100)) for q in range(600)}
+    stored = open_run(save(tmp_path, "d", Run(INFO, rankings), {}, {}))
+    assert rows(stored) == told(stored) and stored.columns().column("doc").num_chunks > 1
+    assert len(stored.columns().combine_chunks().column("doc").chunk(0).dictionary) == len(
+        {doc for _, doc, _ in told(stored)}
+    )
+
+
+def test_columns_without_a_hit_and_of_a_damaged_file(tmp_path: Path) -> None:
+    empty = open_run(save(tmp_path / "a", "d", Run(INFO, {"q": []}), {}, {}))
+    assert rows(empty) == [] and empty.columns().schema.names == ["query", "doc", "score"]
+    stored = open_run(save(tmp_path / "b", "d", Run(INFO, RANKINGS), MEASURES, {}))
+    content = bytearray((stored.path / "run.trec.gz").read_bytes())
+    content[-1] ^= 1
+    (stored.path / "run.trec.gz").write_bytes(content)
+    with pytest.raises(ManifestError, match=r"run\.trec\.gz does not have the content"):
+        stored.columns()

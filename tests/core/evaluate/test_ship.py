@@ -10,13 +10,14 @@ import pytest
 from core.data.dataset import open_dataset
 from core.embed.pipeline import Pipeline, text_key
 from core.evaluate.evaluate import OFFLINE, Choice, Evaluation
-from core.evaluate.make import DEPTH, run_info
+from core.evaluate.make import ABLATION_DEPTH, DEPTH, run_info
 from core.evaluate.measures import per_query
 from core.evaluate.rank import qrels_of, rank_collection
 from core.evaluate.run import stored_runs
 from core.media.picture import open_picture
 from core.models import specs
 from core.models.frozen import text_folder
+from core.retrievers.ablated import VARIANTS, Ablated, why_not
 from core.retrievers.fair import Fair
 from core.retrievers.place import Place
 from core.search.searcher import Asked, Searcher
@@ -48,6 +49,10 @@ def test_nothing_shipped_is_stale(workspace) -> None:
             for place in places:
                 if not retriever.cannot(place):
                     info = run_info(retriever, place, DEPTH)
+                    expected[info.folder] = info
+            if not why_not(retriever):  # the modality ablation, on the pool
+                for variant in VARIANTS:
+                    info = run_info(Ablated(retriever, variant), places[0], ABLATION_DEPTH)
                     expected[info.folder] = info
     assert {run.info.folder: run.info for run in runs} == expected
     for run in runs:

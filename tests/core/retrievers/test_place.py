@@ -63,3 +63,28 @@ def test_own_ids_count_where_the_data_set_does_not_say_otherwise(dataset, worksp
     dataset.benchmark = {}
     place = Place(dataset, "case_study", workspace, "case_study/Head")
     assert [place.own(query) for query in place.queries] == [None, None]
+
+
+def test_numbers_are_positions(dataset, workspace) -> None:
+    for place in (Place(dataset, "case_study", workspace), Place(dataset, "case_study", workspace, "case_study/Head")):
+        assert [place.number[name] for name in place.ids] == list(range(len(place.ids)))
+        assert len(place.number) == len(place.ids)
+
+
+def test_judged_anew_replaces_what_is_said_of_an_answer_and_its_copies(dataset, workspace) -> None:
+    pool = Place(dataset, "case_study", workspace)
+    head, thorax = "case_study/Head", "case_study/Thorax"
+    query = next(q for q in pool.queries if (q.collection, q.id) == (thorax, "p 1"))
+    picture, sentence = "case_study%2FHead/p%201", "case_study%2FHead/tHead"
+    own = {sentence: 2, picture: 2, "case_study%2FThorax/empty": 0}
+    assert pool.judged(query) == pool.judged(query, {}) == own
+    # Judged in Thorax, judged anew under the name of the copy in Head: one answer.
+    assert pool.judged(query, {(head, "tHead"): 0}) == own | {sentence: 0}
+    assert pool.judged(query, {(thorax, "tThorax"): 0}) == own | {sentence: 0}
+    assert pool.judged(query, {(head, "tHead"): 0, (thorax, "tThorax"): 1}) == own | {sentence: 1}  # of copies the best
+    assert pool.judged(query, {(head, "ownHead"): 1}) == own | {"case_study%2FHead/ownHead": 1}
+    assert pool.judged(query, {(head, "nothing"): 2, ("case_study/Foot", "p 1"): 2}) == own
+    alone = Place(dataset, "case_study", workspace, thorax)
+    anew = {(head, "tHead"): 2, (thorax, "ownThorax"): 1, (thorax, "p 1"): 0}
+    assert alone.judged(query, anew) == {"tThorax": 2, "p%201": 0, "empty": 0, "ownThorax": 1}
+    assert alone.qrels["p%201"] == {"tThorax": 2, "p%201": 2, "empty": 0}  # what is kept is not changed
