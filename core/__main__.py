@@ -6,10 +6,10 @@ asked, 2 no data set or a wrong command line.
 
 from __future__ import annotations
 
-from core.cli import data, evaluation, search
+from core.cli import data, evaluation, failures, search
 from core.cli.base import app
 
-__all__ = ["app", "data", "evaluation", "search"]
+__all__ = ["app", "data", "evaluation", "failures", "search"]
 
 if __name__ == "__main__":
     app(prog_name="python -m core")

@@ -17,7 +17,8 @@ class ModelSpec:
     """One model.
 
     ``sides`` it encodes (``image``, ``text``); ``adapter`` is the module with its ``load(device)``; ``requires``
-    says in words what must be present; ``limits`` are ``tokens`` of a text and ``pixels`` of a picture's side;
+    says in words what must be present; ``limits`` are ``tokens`` of a text and ``pixels`` of a picture's side, and
+    ``passage`` the tokens of a passage where longer documents are read in passages;
     ``colour`` is the one the model keeps in every figure. ``live``: it serves the Search tab; others make runs only
     (``core.retrievers``), and their ``adapter`` may be "".
     """
@@ -98,7 +99,7 @@ SPECS: dict[str, ModelSpec] = {
         revision=_MINILM_REVISION,
         parameters=22_565_376,
         paradigm="dense text, passages",
-        limits=MappingProxyType({"tokens": 200}),
+        limits=MappingProxyType({"tokens": 256, "passage": 200}),
         colour="#CC79A7",
         **_MINILM,
     ),
