@@ -8,15 +8,21 @@ import gradio as gr
 from starlette.middleware import Middleware
 
 from core.context import AppContext
-from ui import text
+from ui import charts, data, text
 from ui.errors import message
+from ui.failures import layout as failures
 from ui.guard import Guard
-from ui.search import layout
+from ui.router import keys_of, router
+from ui.search import layout as search
 from ui.theme import STYLE, theme
 
 KEYS = """() => document.addEventListener('keydown', e => {
-  if (!(e.ctrlKey || e.metaKey) || e.key !== 'Enter') return;
+  if (!(e.ctrlKey || e.metaKey) || e.key !== 'Enter' || document.documentElement.dataset.m3Tab !== 'search') return;
   e.preventDefault(); document.querySelector('#go').click(); })"""
+"""Ctrl+Enter searches while the Search tab is the visible one."""
+
+TABS = {"search": "Search", "failures": "Failure cases"}
+"""Ids and labels of the tabs, in their order."""
 
 
 def build(context: AppContext) -> gr.Blocks:
@@ -35,10 +41,23 @@ def build(context: AppContext) -> gr.Blocks:
                 elem_classes="m3-flat",
                 elem_id="workspace-note",
             )
-        layout.build(context, blocks)
+        row = data.build(context)
+        address = router(list(TABS))
+        with gr.Tabs(selected="search", overflow_behavior="wrap", elem_id="tabs") as tabs:
+            with gr.Tab(TABS["search"], id="search"):
+                search.build(context, blocks, row)
+            with gr.Tab(TABS["failures"], id="failures"):
+                failures.build(context, blocks, row, tabs)
+        address.nav(go_to, None, tabs, queue=False, show_progress="hidden", api_visibility="private")
     blocks.queue(max_size=32, default_concurrency_limit=4)
     blocks.space_id = None  # opened directly on a Space, Gradio would fetch a header from other hosts
     return blocks
+
+
+def go_to(event: gr.EventData) -> gr.Tabs:
+    """Show the tab that an address names; the first one where it names none."""
+    tab = keys_of(event).get("tab", "")
+    return gr.Tabs(selected=tab if tab in TABS else next(iter(TABS)))
 
 
 def launch_options() -> dict[str, Any]:
@@ -56,5 +75,5 @@ def launch_options() -> dict[str, Any]:
         "show_error": False,
         "footer_links": [],
         "max_file_size": 1,
-        "app_kwargs": {"openapi_url": None, "middleware": [Middleware(Guard)]},
+        "app_kwargs": {"openapi_url": None, "middleware": [Middleware(Guard)], "routes": [charts.ROUTE]},
     }

@@ -14,8 +14,9 @@ import gradio as gr
 import pytest
 
 from core.records import QueryError
-from ui.app import build, launch_options
+from ui.app import TABS, build, launch_options
 from ui.errors import KNOWN, explain, message
+from ui.failures.state import Drafts, Listed
 from ui.guard import DENIED, Guard
 from ui.search.state import Held, Opened
 
@@ -28,15 +29,17 @@ def blocks(context) -> gr.Blocks:
     return build(context)
 
 
-def wired(blocks: gr.Blocks, name: str):
-    """The events that run the function of this name."""
-    found = [fn for fn in blocks.fns.values() if getattr(fn.fn, "__name__", "") == name]
+def wired(blocks: gr.Blocks, name: str, room: str = "ui.search"):
+    """The events that run the function of this name in a room of the page."""
+    own = [fn for fn in blocks.fns.values() if getattr(fn.fn, "__module__", "").startswith(room)]
+    found = [fn for fn in own if fn.fn.__name__ == name]
     assert found, name
     return found
 
 
 def test_importing_the_app_loads_no_engine_and_launches_nothing():
-    code = "import sys, app; print([m for m in ('torch', 'timm', 'transformers', 'hnswlib') if m in sys.modules])"
+    engines = ("torch", "timm", "transformers", "hnswlib", "plotly")
+    code = f"import sys, app; print([m for m in {engines} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -61,10 +64,10 @@ def test_no_endpoint_is_public_and_nothing_is_recorded(blocks):
 
 def test_what_a_session_holds_ends_and_starts_empty(blocks):
     states = [block for block in blocks.blocks.values() if isinstance(block, gr.State)]
-    held = [s for s in states if isinstance(s.value, Held | Opened)]
-    assert len(held) == 2 and all(s.value in (Held(), Opened()) for s in held)
-    assert all(s.time_to_live == 1800 for s in held)
-    assert all(s.value is None for s in states if s not in held)
+    held = [s for s in states if s.value is not None]
+    assert all(s.value in (Held(), Opened(), Listed(), Drafts()) for s in held)
+    assert all(s.time_to_live in (1800, 3600) for s in held)
+    assert sum(isinstance(s.value, Held) for s in held) == 1
 
 
 def test_every_callback_gives_as_many_values_as_it_is_wired_to(page, event, form, blocks):
@@ -105,6 +108,21 @@ def test_searches_queue_and_the_rest_answers_at_once(blocks):
 def test_no_file_can_be_sent_to_the_page(blocks):
     kinds = {type(block) for block in blocks.blocks.values()}
     assert not kinds & {gr.File, gr.Image, gr.UploadButton, gr.Gallery, gr.ImageEditor}
+
+
+def test_the_tabs_share_one_row_of_the_data_set(blocks):
+    tabs = [b for b in blocks.blocks.values() if isinstance(b, gr.Tabs)]
+    assert [(tab.id, tab.label) for tab in tabs[0].children] == list(TABS.items()) and len(tabs) == 1
+    assert tabs[0].selected == "search" and tabs[0].overflow_behavior == "wrap"
+
+    def tab_of(name: str) -> str | None:
+        block = next(b for b in blocks.blocks.values() if getattr(b, "elem_id", None) == name)
+        while block is not None and not isinstance(block, gr.Tab):
+            block = block.parent
+        return block.id if block else None
+
+    assert [tab_of(name) for name in ("data", "facts", "check", "health", "router")] == [None] * 5
+    assert [tab_of(name) for name in ("words", "go", "hits", "panel")] == ["search"] * 4
 
 
 def test_a_workspace_that_is_elsewhere_is_said(context):

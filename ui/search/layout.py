@@ -10,6 +10,7 @@ from core.context import AppContext
 from core.models import specs
 from core.search.searcher import MAX_WORDS
 from ui import cards
+from ui.data import DataRow
 from ui.search.chips import chips
 from ui.search.picker import picker
 from ui.search.query import MODEL, QuerySide
@@ -51,22 +52,14 @@ def _html(value: str = "", script: str = "", **more: object) -> gr.HTML:
     return gr.HTML(value, js_on_load=code or None, apply_default_css=False, elem_classes="m3-flat", **more)
 
 
-def build(context: AppContext, blocks: gr.Blocks) -> None:
-    """Add the tab's widgets to ``blocks`` and connect them."""
+def build(context: AppContext, blocks: gr.Blocks, row: DataRow) -> None:
+    """Add the tab's widgets to ``blocks`` and connect them, and the row of the data set, which all tabs share."""
     query_side = QuerySide(context)
     results = Results(context, query_side)
-    labels = [source.label for source in context.sources]
+    data, facts, check, health = row.data, row.facts, row.check, row.health
     held = gr.State(Held(), time_to_live=1800)
     opened = gr.State(Opened(), time_to_live=1800)
     applied, shown_for, stored = gr.State(None), gr.State(None), gr.State(None, time_to_live=1800)
-
-    with gr.Row():
-        with gr.Column(elem_id="data-column"):
-            data = gr.Dropdown(labels, value=labels[0], label="Data set", interactive=True, elem_id="data")
-        with gr.Column(elem_id="facts-column"):
-            facts = _html(elem_id="facts", min_height=44)
-            check = gr.Button("Check every line and picture", size="sm", elem_id="check")
-            health = _html(elem_id="health")
 
     with gr.Row():
         with gr.Column(elem_id="query-column"):

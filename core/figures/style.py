@@ -1,0 +1,99 @@
+"""What all figures share: fonts, margins, colours for white paper, and how N/A is drawn.
+
+`INK`, `QUIET`, `LINE`, `PAPER` and `DEEP` are the colours of print. The page replaces them by those of its theme, in
+both modes; every other colour stays as it is. No figure says anything by hue alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from html import escape
+from textwrap import wrap
+from typing import Any
+
+INK, QUIET, LINE, PAPER = "#1e293b", "#475569", "#cbd5e1", "#ffffff"
+DEEP = "#0b4a86"
+"""The far end of the one-hue scale that begins at `PAPER`."""
+
+OTHERS = "#8a8f98"
+"""Fill of models without a colour of their own."""
+
+FONT = "system-ui, sans-serif"
+SIZE = 13
+HEAD, PLAIN = 56, 8
+"""Pixels above the axes: with a title and its second line, and without."""
+
+HATCH = {"shape": "/", "solidity": 0.25, "size": 6, "fgcolor": QUIET, "bgcolor": PAPER}
+"""`marker.pattern` of an area that is N/A."""
+
+OUTLINE = {"color": INK, "width": 1}
+"""The thin dark line around every fill, so that light hues hold on white and in print."""
+
+NA = "N/A"
+
+
+def plain(text: str) -> str:
+    """Text for any label of a figure: plotly reads labels as HTML."""
+    return escape(text, quote=False)
+
+
+def lines(text: str, width: int) -> str:
+    """A label broken into lines of at most ``width`` characters."""
+    return "<br>".join(plain(part) for part in wrap(text, width) or [""])
+
+
+def percent(share: float | None) -> float | None:
+    """A share 0 … 1 in %; None where it is None or NaN, which plotly leaves out."""
+    return None if share is None or math.isnan(share) else 100 * share
+
+
+def upper_end(values: list[float]) -> float:
+    """Where an axis of percentages ends: the next ten above all ``values``, at most 100."""
+    return min(100.0, 10.0 * math.floor(max(values, default=0.0) / 10 + 1))
+
+
+def axis(title: str = "", **more: Any) -> dict[str, Any]:
+    """An axis with quiet lines that cannot be dragged."""
+    shown = {"title": {"text": title, "standoff": 8, "font": {"size": SIZE}}} if title else {}
+    common = {"gridcolor": LINE, "linecolor": QUIET, "zeroline": False, "fixedrange": True, "automargin": True}
+    return {**common, "tickfont": {"color": INK}, **shown, **more}
+
+
+def rows(labels: list[str], **more: Any) -> dict[str, Any]:
+    """A vertical axis with one label a row, the first one on top."""
+    n = len(labels)
+    ticks = {"tickvals": list(range(n)), "ticktext": labels, "range": [n - 0.5, -0.5]}
+    return axis(**ticks, showgrid=True, ticklabelstandoff=6, **more)
+
+
+def tall(labels: list[str], least: int) -> int:
+    """Height in pixels of as many rows as ``labels``, each with room for the longest of them, at least ``least``."""
+    most = max((label.count("<br>") + 1 for label in labels), default=1)
+    return max(least, 17 * most + 8) * len(labels)
+
+
+def layout(title: str, below: str, height: int, **more: Any) -> dict[str, Any]:
+    """The shared layout: ``title`` names measure and data, ``below`` unit, interval and n. ``height`` in pixels
+    without the title's lines."""
+    margin = {"t": HEAD, "b": 48, "l": 8, "r": 16, **more.pop("margin", {})}
+    subtitle = {"text": plain(below), "font": {"size": SIZE - 1, "color": QUIET}}
+    return {
+        "title": {"text": plain(title), "subtitle": subtitle, "x": 0.01, "xanchor": "left", "font": {"size": SIZE + 2}},
+        "font": {"family": FONT, "size": SIZE, "color": INK},
+        "paper_bgcolor": PAPER,
+        "plot_bgcolor": PAPER,
+        "hoverlabel": {"bgcolor": PAPER, "bordercolor": QUIET, "font": {"color": INK}, "align": "left"},
+        "height": height + HEAD,
+        "margin": margin,
+        "hovermode": "closest",
+        "dragmode": False,
+        "showlegend": False,
+        "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 0, "yref": "container", "yanchor": "bottom"},
+        **more,
+    }
+
+
+def narrow(traces: list[Mapping[str, Any]] | None = None, **changes: Any) -> dict[str, Any]:
+    """``layout.meta`` of a figure: what the page changes of layout and traces where there is little width."""
+    return {"narrow": {"layout": changes, "traces": traces or []}}

@@ -1,0 +1,67 @@
+// Draws the figure in `props.value`. Print keeps the figure's own colours and title; the page has its own.
+const box = element.querySelector('.m3-chart'), plot = element.querySelector('.m3-plot');
+const nothing = element.querySelector('.m3-nothing'), [title, below] = element.querySelector('figcaption').children;
+const buttons = [...element.querySelectorAll('[data-save]')];
+const NARROW = 560, config = {displayModeBar: false, displaylogo: false};
+const words = html => new DOMParser().parseFromString(html || '', 'text/html').body.textContent;
+const merge = (a, b) => { const out = {...a};
+  for (const [key, value] of Object.entries(b || {}))
+    out[key] = value && typeof value === 'object' && !Array.isArray(value) ? merge(out[key], value) : value;
+  return out; };
+const load = () => window.m3Plotly ??= new Promise((done, failed) => {
+  const script = document.createElement('script');
+  script.src = props.source; script.onload = () => done(window.Plotly);
+  script.onerror = () => { window.m3Plotly = null; script.remove(); failed(new Error('not loaded')); };
+  document.head.append(script); });
+
+let seen = false, planned = 0, hooked = false, drawn = '';
+const say = sentence => { nothing.textContent = sentence; nothing.hidden = !sentence; };
+
+// The figure in the page's colours, its title in the caption, and its narrow form where there is little width.
+const onScreen = (text, width) => {
+  const style = getComputedStyle(plot);
+  const own = (quoted, print) => JSON.stringify(style.getPropertyValue(props.inks[print]).trim() || print);
+  const figure = JSON.parse(text.replace(new RegExp(`"(${Object.keys(props.inks).join('|')})"`, 'g'), own));
+  const narrow = width < NARROW ? figure.layout.meta?.narrow : null;
+  const bare = {title: {text: '', subtitle: {text: ''}}, paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', width,
+    margin: {t: props.plain}, height: figure.layout.height - props.head + props.plain};
+  const layout = merge(merge(figure.layout, bare), narrow?.layout);
+  const data = figure.data.map((trace, i) => merge(trace, narrow?.traces[i]));
+  return {data, layout}; };
+
+const draw = async () => {
+  const text = props.value || '', empty = !text;
+  for (const button of buttons) button.disabled = empty || !window.Plotly;
+  plot.hidden = empty;
+  if (empty) { title.textContent = below.textContent = ''; drawn = ''; say(props.nothing); return; }
+  const own = JSON.parse(text).layout.title || {};
+  title.textContent = words(own.text); below.textContent = words(own.subtitle?.text);
+  plot.setAttribute('aria-label', [props.named, title.textContent, below.textContent].filter(Boolean).join(': '));
+  if (!seen || !plot.clientWidth) return;
+  let Plotly;
+  if (!window.Plotly) say('Loading the chart');
+  try { Plotly = await load(); } catch (e) { say('The code of the charts did not load. Reload the page.'); return; }
+  if (text !== props.value) return;
+  say('');
+  const next = onScreen(text, plot.clientWidth), key = JSON.stringify(next);
+  if (key !== drawn) { drawn = key; plot.style.minHeight = next.layout.height + 'px'; await Plotly.react(plot, next.data, next.layout, config); }
+  for (const button of buttons) button.disabled = false;
+  if (hooked) return;
+  hooked = true;
+  plot.on('plotly_click', e => { const name = e.points[0]?.customdata;
+    if (name !== undefined && name !== null) trigger('point', {customdata: String(name)}); }); };
+const plan = () => { if (!planned) planned = requestAnimationFrame(() => { planned = 0; draw(); }); };
+
+element.querySelector('.m3-save').addEventListener('click', async event => {
+  const button = event.target.closest('[data-save]'); if (!button || !props.value || !window.Plotly) return;
+  const figure = JSON.parse(props.value), format = button.dataset.save;
+  const size = {format, width: 1000, height: figure.layout.height, scale: format === 'png' ? 2 : 1};
+  const link = document.createElement('a');
+  link.href = await Plotly.toImage({data: figure.data, layout: figure.layout, config}, size);
+  link.download = props.file + '.' + format;
+  document.body.append(link); link.click(); link.remove(); });
+
+new IntersectionObserver(([entry]) => { if (entry.isIntersecting && !seen) { seen = true; plan(); } }).observe(box);
+new ResizeObserver(plan).observe(box);
+new MutationObserver(plan).observe(document.body, {attributes: true, attributeFilter: ['class']});
+watch('value', plan); draw();
