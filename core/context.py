@@ -10,6 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from core.analyze.desk import Desk
+from core.analyze.notes import NoteStore
+from core.analyze.shares import Shares
 from core.data.cases import Cases
 from core.data.dataset import DataSet, Progress, open_dataset, silent
 from core.data.find import QueryTexts
@@ -32,6 +35,9 @@ PATIENCE = 5.0
 """Seconds that a search waits for another one to finish preparing its pool."""
 
 
+NOTES = "notes.sqlite"
+"""The file of notes and re-judgements in the workspace."""
+
 EXAMPLES = 200
 """Queries that are tried for a stored example."""
 
@@ -51,7 +57,8 @@ class Source:
 class AppContext:
     """Built once. A data set is opened when it is first chosen, encoders and indexes when first searched.
 
-    Thread-safe; nothing in it belongs to a user.
+    Thread-safe; nothing in it belongs to a user. ``notes`` are those of everybody who works with this workspace, None
+    in public mode, where they stay in each session.
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
@@ -68,6 +75,8 @@ class AppContext:
         self.sources = tuple(sources)
         self.hashes, self.query_texts = Hashes(self.workspace.path("thumbnails")), QueryTexts()
         self._datasets, self._trained, self._cases = _Once(), _Once(), _Once()
+        self._desks, self._shares = _Once(), _Once()
+        self.notes = None if self.settings.public else NoteStore(self.workspace.path(NOTES))
         self._pipelines = _Once()
         self._searchers: OrderedDict[tuple[Path, str, str, str], Searcher] = OrderedDict()
         self._lock, self._preparing, self._step = threading.Lock(), threading.Lock(), "starting"
@@ -96,6 +105,14 @@ class AppContext:
     def cases(self, dataset: DataSet) -> Cases:
         """Which documents and queries of a data set belong together; read once."""
         return self._cases.get((dataset.root, dataset.data_id), lambda: Cases(dataset))
+
+    def desk(self, dataset: DataSet) -> Desk:
+        """The stored runs and diagnoses of a data set."""
+        return self._desks.get((dataset.root, dataset.data_id), lambda: Desk(dataset, self.workspace, self.hashes))
+
+    def shares(self, dataset: DataSet) -> Shares:
+        """What picture and words contribute to the scores of stored runs."""
+        return self._shares.get((dataset.root, dataset.data_id), lambda: Shares(dataset, self.workspace))
 
     def stored_example(self, dataset: DataSet, task: str, model: str, k: int) -> tuple[Query, CaseResult] | None:
         """One of the data set's own queries and its cards from stored vectors, exact, without loading a model.

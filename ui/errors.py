@@ -6,17 +6,19 @@ import logging
 import secrets
 import traceback
 
+from core.analyze.notes import NotesError
 from core.context import Preparing
 from core.data.layouts import DataError
 from core.media.picture import PictureError
 from core.models.base import ModelUnavailable
 from core.records import QueryError
 from core.store.lock import Locked
+from core.store.manifest import ManifestError
 from ui.cards import escape
 
 log = logging.getLogger("m3retrieve")
 
-KNOWN = (DataError, PictureError, ModelUnavailable, Locked, Preparing, QueryError)
+KNOWN = (DataError, PictureError, ModelUnavailable, Locked, ManifestError, NotesError, Preparing, QueryError)
 """Errors whose sentence was written for the user."""
 
 

@@ -31,5 +31,8 @@ def theme() -> gr.themes.Base:
     )
 
 
-SHEETS = ("style.css", "viewer.css", "search/parts.css", "search/search.css")
+SHEETS = (
+    *("style.css", "viewer.css", "search/parts.css", "search/search.css"),
+    *("failures/sheet.css", "failures/failures.css"),
+)
 STYLE = f"<style>{''.join(Path(__file__).parent.joinpath(name).read_text() for name in SHEETS)}</style>"

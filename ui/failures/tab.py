@@ -1,0 +1,458 @@
+"""The callbacks of the Failure cases tab: read widgets, ask core, render."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import gradio as gr
+
+from core.analyze import slices
+from core.analyze.case import MOST_COLUMNS, CaseSheet, case_sheet
+from core.analyze.diagnosis import Diagnosis
+from core.analyze.failures import FACETS, KINDS
+from core.analyze.notes import Notes, SessionNotes
+from core.analyze.rejudge import Annotations, Judged, Note, Overlay, now, tags_of
+from core.analyze.rejudge_files import from_csv, qrels_zip, to_csv
+from core.analyze.report import Report, failure_rows, overview, provenance, rows_csv
+from core.analyze.slices import ALL_FAIL, CONTRAST, ONLY_THIS, WORST, Wanted
+from core.analyze.task_runs import TaskRun, colour_of
+from core.context import AppContext
+from core.data.dataset import DataSet
+from core.embed.pipeline import Pace
+from core.evaluate.measures import ALL
+from core.figures import failures as figures
+from core.records import TASK_LABELS, QueryError
+from ui import charts, errors, viewer
+from ui.cards import escape
+from ui.download import payload
+from ui.failures import listing, notes_form, sheet, where
+from ui.failures.case_file import case_file
+from ui.failures.look import face_of, look
+from ui.failures.state import Choice, Drafts, Listed
+from ui.picked import bytes_of
+from ui.search import panel
+from ui.search.state import Opened
+from ui.viewer import step_of
+
+CUTS = (1, 3, 5, 10, 20, 50, 100)
+ANY = "any"
+EVERY = "all"
+SCOPES = {"pool": "the whole pool", "collections": "each collection"}
+AGREEMENTS = {"": "any", ALL_FAIL: "all models fail", ONLY_THIS: "only this one fails"}
+ORDERS = {WORST: "worst first", CONTRAST: "largest gap to the second model"}
+NO_RUNS = (
+    "No run of this data set is stored yet. Make some with: python -m core evaluate DATA (and --ablation for the "
+    "modality ablation), then come back to this tab."
+)
+SAVED = '<p role="status">Saved.</p>'
+UNSAVED = '<p role="status">This note is not saved yet.</p>'
+JUDGED = "Judgement saved. Switch on Score with re-judgements to count it."
+JUDGED_AGAIN = "Judgement saved. Press Score again to count it."
+NO_AUTHOR = "Give your name or initials first, so that others know who said it."
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What one choice shows: the diagnoses of the run and of those beside it, of all other runs of the task, and of
+    the run in all tasks where it is grouped by task."""
+
+    dataset: DataSet
+    main: Diagnosis
+    beside: tuple[Diagnosis, ...]
+    report: Report
+
+
+class Failures:
+    """The callbacks, bound to the context that all sessions share and never change."""
+
+    def __init__(self, context: AppContext) -> None:
+        self.context = context
+
+    # What can be chosen
+
+    def open_tab(self, label: str, shown_for: str | None):
+        """The tab comes into view: task, its runs and groups of the data set that is chosen now; unchanged where they
+        are shown already. Task, run, beside, by, scope, measure, group, kind, ``shown_for``."""
+        if label == shown_for:
+            return [gr.skip()] * 9
+        try:
+            desk = self.context.desk(self.context.dataset(label))
+            tasks = desk.tasks()
+        except Exception as error:
+            errors.explain(error)
+            tasks = []
+        choices = [(TASK_LABELS.get(task, task), task) for task in tasks]
+        task = tasks[0] if tasks else None
+        widgets = self.choose_task(label, task, None, None, None)
+        return gr.Dropdown(choices, value=task), *widgets, label
+
+    def choose_task(
+        self, label: str, task: str | None, scope: str | None, run: str | None, by: str | None
+    ) -> list[object]:
+        """The runs of a task: run, beside, by, scope, measure, group, kind. What was chosen stays where it exists."""
+        if not task:
+            empty = gr.Dropdown([], value=None)
+            return [empty, gr.Dropdown([], value=[]), empty, gr.Radio(visible=False), empty, empty, empty]
+        desk = self.context.desk(self.context.dataset(label))
+        scopes = desk.scopes(task)
+        scope = scope if scope in scopes else scopes[0]
+        runs = [one.label for one in desk.runs(task, scope)[0]]
+        chosen = run if run in runs else _usual_run(runs)
+        known = desk.groups(task)
+        by = by if by in known else desk.usual_by(task)
+        return [
+            gr.Dropdown(runs, value=chosen),
+            gr.Dropdown([name for name in runs if name != chosen], value=[]),
+            gr.Dropdown(known, value=by),
+            gr.Radio([(SCOPES[s], s) for s in scopes], value=scope, visible=len(scopes) > 1),
+            gr.Dropdown([name for name in ALL if name in desk.measures(task, scope)], value="nDCG@10"),
+            gr.Dropdown([(EVERY, "")], value=""),
+            gr.Dropdown([(ANY, ""), *((kind.name, kind.name) for kind in KINDS)], value=""),
+        ]
+
+    def choose_run(self, label: str, task: str | None, scope: str | None, run: str | None, beside: list[str] | None):
+        """Those that can stand beside the chosen run."""
+        if not task:
+            return gr.skip()
+        names = [one.label for one in self.context.desk(self.context.dataset(label)).runs(task, scope)[0]]
+        others = [name for name in names if name != run]
+        return gr.Dropdown(others, value=[name for name in beside or [] if name in others])
+
+    # Where and why
+
+    def overview(self, choice: Choice, session: SessionNotes | None, progress: gr.Progress | None = None):
+        """Everything above the list. Finding, chart, groups, kinds, ablation, confusion chart and table, group and
+        order widgets, provenance, and the overlay that was scored with."""
+        if not choice.task or not choice.run:
+            nothing = f'<div class="m3-empty"><p>{escape(NO_RUNS)}</p></div>'
+            return nothing, "", "", "", "", "", "", gr.skip(), gr.skip(), "", None
+        try:
+            overlay = self._overlay(choice, session)
+            screen = self._screen(choice, overlay, progress)
+        except Exception as error:
+            return errors.explain(error), "", "", "", "", "", "", gr.skip(), gr.skip(), "", None
+        report, main = screen.report, screen.main
+        facet = choice.by if choice.by in FACETS else "domain"
+        found = next((c for c in report.confusion if c.facet == facet), None)
+        title = f"Failure rate of {main.label}, {_task_words(choice)}"
+        heat = f"First hits of {main.label} by {facet}, {_task_words(choice)}"
+        groups = [(EVERY, ""), *((group.name, group.name) for group in report.groups)]
+        orders = [(words, name) for name, words in ORDERS.items() if name == WORST or screen.beside]
+        return (
+            where.finding(report),
+            charts.to_json(figures.rates(report.groups, title, choice.k, colour_of(main.run))),
+            where.groups(report),
+            where.kinds(report),
+            where.ablation(report.ablation, main.not_available.get("picture hurts", ""), report.ablation_note),
+            charts.to_json(figures.confusion(found, heat)) if found is not None and found.n else "",
+            where.confusion(found, facet),
+            gr.Dropdown(groups if choice.by != "task" else groups[:1], value=""),
+            gr.Dropdown(orders, value=WORST),
+            where.provenance(provenance(main)),
+            overlay,
+        )
+
+    def _overlay(self, choice: Choice, session: SessionNotes | None) -> Overlay | None:
+        if not choice.anew:
+            return None
+        overlay = self._notes(session).read(self.context.dataset(choice.label).data_id).overlay()
+        return overlay if overlay.hash else None
+
+    def _screen(self, choice: Choice, overlay: Overlay | None, progress: gr.Progress | None = None) -> Screen:
+        dataset = self.context.dataset(choice.label)
+        paced = Pace(_reporter(progress))
+        desk = self.context.desk(dataset)
+        runs = self._runs(choice)
+        main = desk.diagnosis(runs[choice.run], overlay, paced)
+        beside = tuple(desk.diagnosis(runs[name], overlay, paced) for name in choice.beside if name in runs)
+        report = overview(desk, main, choice.by, choice.k, choice.measure, overlay, paced)
+        return Screen(dataset, main, beside, report)
+
+    def _runs(self, choice: Choice) -> dict[str, TaskRun]:
+        desk = self.context.desk(self.context.dataset(choice.label))
+        runs = {one.label: one for one in desk.runs(choice.task, choice.scope)[0]}
+        if choice.run not in runs:
+            raise QueryError("This run is not stored any more. Choose another model.")
+        return runs
+
+    # Which
+
+    def list_queries(
+        self, choice: Choice, wanted: Wanted, overlay: Overlay | None, progress: gr.Progress | None = None
+    ) -> tuple[str, Listed]:
+        """The first page of the list, and the list."""
+        if not choice.task or not choice.run:
+            return "", Listed()
+        try:
+            dataset = self.context.dataset(choice.label)
+            diagnoses, others = self._diagnoses(choice, overlay, bool(wanted.agreement), progress)
+            wanted = replace(wanted, members=self._members(choice, wanted, diagnoses[0]))
+            contrast = others.index(diagnoses[1]) if len(diagnoses) > 1 else 0
+            at = slices.chosen(diagnoses[0], choice.k, choice.measure, wanted, others, contrast)
+        except Exception as error:
+            return errors.explain(error), Listed()
+        keys = tuple((diagnoses[0].queries[i].collection, diagnoses[0].queries[i].id) for i in at)
+        listed = Listed(dataset.data_id, choice, wanted, keys, 0, None, overlay)
+        return listing.rendered(diagnoses, at, 0, choice.k, choice.measure, wanted), listed
+
+    def _diagnoses(
+        self, choice: Choice, overlay: Overlay | None, every: bool = False, progress: gr.Progress | None = None
+    ) -> tuple[list[Diagnosis], list[Diagnosis]]:
+        """The run and those beside it; and all that it may be compared with: with ``every`` all runs of the task."""
+        desk, runs = self.context.desk(self.context.dataset(choice.label)), self._runs(choice)
+        paced = Pace(_reporter(progress))
+        names = [choice.run, *(name for name in choice.beside if name in runs and name != choice.run)][:MOST_COLUMNS]
+        shown = [desk.diagnosis(runs[name], overlay, paced) for name in names]
+        rest = [desk.diagnosis(run, overlay, paced) for name, run in runs.items() if name not in names] if every else []
+        return shown, [*shown[1:], *rest]
+
+    def _members(self, choice: Choice, wanted: Wanted, main: Diagnosis) -> tuple[str, ...]:
+        if wanted.group is None:
+            return ()
+        groups = slices.where([main], choice.by, choice.k, choice.measure)
+        return next((group.members for group in groups if group.name == wanted.group[1]), ())
+
+    def turn_page(self, listed: Listed, event: gr.EventData) -> tuple[object, object]:
+        """Another page of the list."""
+        pages = -(-len(listed.keys) // listing.PAGE)
+        to = listing.number_of(event, "to", pages)
+        if to is None or listed.choice is None:
+            return gr.skip(), gr.skip()
+        return self._page(listed, to), replace(listed, page=to)
+
+    def _page(self, listed: Listed, page: int) -> str:
+        choice = listed.choice
+        assert choice is not None
+        diagnoses, _ = self._diagnoses(choice, listed.overlay)
+        at = [i for key in listed.keys if (i := diagnoses[0].at(key)) is not None]
+        return listing.rendered(diagnoses, at, page, choice.k, choice.measure, listed.wanted)
+
+    # One case
+
+    def open_case(
+        self, listed: Listed, drafts: Drafts, author: str, session: SessionNotes | None, event: gr.EventData, name: str
+    ):
+        """The case that a row of the list or a step asks for: sheet, list, note, and the viewer, closed: face, text
+        and what its steps need."""
+        at = listing.number_of(event, name, len(listed.keys))
+        if at is None or listed.choice is None:
+            return [gr.skip()] * 6
+        return self._opened(replace(listed, at=at), drafts, author, session)
+
+    def _opened(self, listed: Listed, drafts: Drafts, author: str, session: SessionNotes | None):
+        try:
+            case, annotations = self._case(listed, session)
+        except Exception as error:
+            return errors.explain(error), listed, "", viewer.face([]), "", Opened()
+        form = _form(annotations, drafts, listed, author)
+        return sheet.rendered(case), listed, form, viewer.face([]), "", Opened()
+
+    def _case(self, listed: Listed, session: SessionNotes | None) -> tuple[CaseSheet, Annotations]:
+        choice = listed.choice
+        assert choice is not None and listed.at is not None
+        dataset = self.context.dataset(choice.label)
+        annotations = self._notes(session).read(dataset.data_id)
+        diagnoses, _ = self._diagnoses(choice, listed.overlay)
+        case = case_sheet(
+            dataset,
+            self.context.workspace,
+            diagnoses,
+            listed.keys[listed.at],
+            listed.at,
+            len(listed.keys),
+            annotations,
+            shares=self.context.shares(dataset),
+            k=choice.k,
+            measure=choice.measure,
+        )
+        return case, annotations
+
+    def look(self, listed: Listed, event: gr.EventData):
+        """The viewer with the picture of a document or of the query, its text, and what steps need."""
+        asked = sheet.document_of(event)
+        if asked is None or listed.choice is None or listed.at is None:
+            return [gr.skip()] * 3
+        collection, identity, own = asked
+        try:
+            dataset = self.context.dataset(listed.choice.label)
+            key = listed.keys[listed.at]
+            query = dataset.collections[key[0]].query(key[1])
+            face, view, opened = look(dataset, self.context.cases(dataset), query, collection, identity, own)
+        except Exception as error:
+            return viewer.face([], problem="This cannot be shown."), errors.explain(error), Opened()
+        return face, panel.body(view) if view is not None else "", opened
+
+    def step(self, listed: Listed, opened: Opened | None, event: gr.EventData):
+        """The viewer with another picture of the opened document's case."""
+        opened = opened or Opened()
+        at = step_of(event, panel.items(opened.pictures))
+        if at is None or listed.choice is None or listed.data_id != opened.data_id:
+            return gr.skip()
+        return face_of(self.context.dataset(listed.choice.label), opened, at, step=True)
+
+    # Act
+
+    def _notes(self, session: SessionNotes | None) -> Notes:
+        return self.context.notes if self.context.notes is not None else session or SessionNotes()
+
+    def keep_draft(
+        self, listed: Listed, drafts: Drafts, author: str, session: SessionNotes | None, event: gr.EventData
+    ):
+        """What is written and not saved yet, kept for when the case is opened again."""
+        written = notes_form.note_of(event)
+        if written is None or not listed.data_id:
+            return drafts
+        key, text, tags = written
+        mine = _mine(self._notes(session).read(listed.data_id), key, author)
+        saved = (mine.text, "; ".join(mine.tags)) if mine is not None else ("", "")
+        place = (listed.data_id, *key)
+        return drafts.without(place) if (text, tags) == saved else drafts.put(place, text, tags)
+
+    def save_note(
+        self, listed: Listed, drafts: Drafts, author: str, session: SessionNotes | None, event: gr.EventData
+    ) -> tuple[object, Drafts, SessionNotes | None]:
+        """Save the note that an event brings; an empty one is taken back. Form, drafts, session."""
+        written = notes_form.note_of(event)
+        if written is None or _open_key(listed) is None:
+            return gr.skip(), drafts, session
+        key, text, tags = written
+        notes, place = self._notes(session), (listed.data_id, *key)
+        drafts, said = drafts.put(place, text, tags), ""
+        try:
+            if not author.strip():
+                raise ValueError(NO_AUTHOR)
+            self.context.dataset(listed.choice.label).collections[key[0]].query(key[1])
+            if text.strip() or tags.strip():
+                notes.save_note(listed.data_id, Note(*key, text, tags_of(tags), author, now()))
+            else:
+                notes.remove_note(listed.data_id, (*key, author.strip()))
+            drafts, said = drafts.without(place), SAVED
+        except KeyError:
+            said = errors.message("This query is not in the data set. Go back to the list.")
+        except ValueError as error:
+            said = errors.message(str(error))
+        except Exception as error:
+            said = errors.explain(error)
+        return _form(notes.read(listed.data_id), drafts, listed, author, said), drafts, session
+
+    def judge(
+        self, listed: Listed, drafts: Drafts, author: str, session: SessionNotes | None, event: gr.EventData
+    ) -> tuple[object, object, SessionNotes | None]:
+        """Judge a document of the open case anew, or take that back. Sheet, form with a line about it, session."""
+        key, asked = _open_key(listed), sheet.judged_of(event)
+        if key is None or asked is None:
+            return gr.skip(), gr.skip(), session
+        doc, grade = asked
+        notes = self._notes(session)
+        try:
+            if not author.strip():
+                raise ValueError(NO_AUTHOR)
+            if grade:
+                notes.save_judged(listed.data_id, Judged(*key, *doc, grade, author, now()))
+            else:
+                notes.remove_judged(listed.data_id, (*key, *doc, author.strip()))
+            said = f'<p role="status">{JUDGED_AGAIN if listed.overlay else JUDGED}</p>'
+        except ValueError as error:
+            said = errors.message(str(error))
+        except Exception as error:
+            said = errors.explain(error)
+        case, annotations = self._case(listed, session)
+        # The answer must be news even where it is as before: the menu shows what was chosen in the browser.
+        return (
+            f"{sheet.rendered(case)}<!-- {secrets.token_hex(4)} -->",
+            _form(annotations, drafts, listed, author, said),
+            session,
+        )
+
+    # Files
+
+    def save_list(self, listed: Listed, kind: str) -> object:
+        """The list as CSV or JSON."""
+        if listed.choice is None:
+            return gr.skip()
+        choice = listed.choice
+        diagnoses, _ = self._diagnoses(choice, listed.overlay)
+        at = [i for key in listed.keys if (i := diagnoses[0].at(key)) is not None]
+        rows = failure_rows(diagnoses[0], choice.k, choice.measure, at)
+        name = f"failures-{choice.run}-{choice.task}"
+        if kind == "csv":
+            return payload(f"{name}.csv", "text/csv", rows_csv(rows).encode())
+        facts = {"provenance": dict(provenance(diagnoses[0])), "k": choice.k, "queries": rows}
+        return payload(f"{name}.json", "application/json", json.dumps(facts, ensure_ascii=False, indent=1).encode())
+
+    def save_case(self, listed: Listed, session: SessionNotes | None) -> object:
+        """The open case as a file."""
+        if listed.choice is None or listed.at is None:
+            return gr.skip()
+        case, annotations = self._case(listed, session)
+        facts = provenance(self._diagnoses(listed.choice, listed.overlay)[0][0])
+        return payload(f"case-{case.query.id}.html", "text/html", case_file(case, facts, annotations))
+
+    def save_notes(self, label: str, session: SessionNotes | None) -> object:
+        """All notes and re-judgements of the data set as CSV."""
+        annotations = self._notes(session).read(self.context.dataset(label).data_id)
+        return payload("notes-and-judgements.csv", "text/csv", to_csv(annotations).encode())
+
+    def save_qrels(self, label: str, session: SessionNotes | None) -> tuple[object, str]:
+        """The data set's judgements with the re-judgements, to lie beside the original; and what they cannot say."""
+        dataset = self.context.dataset(label)
+        made = qrels_zip(dataset, self._notes(session).read(dataset.data_id).overlay())
+        left = "".join(f"<li>{escape(sentence)}</li>" for sentence in made.left_out[:20])
+        said = f"<p>Not in these judgements ({len(made.left_out):,}):</p><ul>{left}</ul>" if made.left_out else ""
+        return payload("rejudged-qrels.zip", "application/zip", made.data), said
+
+    def read_notes(
+        self, label: str, session: SessionNotes | None, event: gr.EventData
+    ) -> tuple[str, SessionNotes | None]:
+        """Take in a file of notes and re-judgements that was saved here."""
+        try:
+            data, name = bytes_of(event)
+            dataset = self.context.dataset(label)
+            added, updated = self._notes(session).merge(dataset.data_id, from_csv(data, name, dataset))
+        except ValueError as error:
+            return errors.message(str(error)), session
+        except Exception as error:
+            return errors.explain(error), session
+        return f'<p class="m3-saved" role="status">{added:,} added, {updated:,} updated.</p>', session
+
+
+def _usual_run(runs: Sequence[str]) -> str | None:
+    return next((name for name in runs if name.startswith("medlite")), runs[0] if runs else None)
+
+
+def _task_words(choice: Choice) -> str:
+    return "all tasks" if choice.by == "task" else TASK_LABELS.get(choice.task, choice.task)
+
+
+def _open_key(listed: Listed) -> tuple[str, str] | None:
+    """The query that is open; None where none is."""
+    if listed.choice is None or listed.at is None or not 0 <= listed.at < len(listed.keys):
+        return None
+    return listed.keys[listed.at]
+
+
+def _mine(annotations: Annotations, key: tuple[str, str], author: str) -> Note | None:
+    return next((note for note in annotations.notes_on(key) if note.author == author.strip()), None)
+
+
+def _form(annotations: Annotations, drafts: Drafts, listed: Listed, author: str, said: str = "") -> str:
+    """The form of the open case: a draft before what is saved."""
+    key = _open_key(listed)
+    assert key is not None
+    draft = drafts.kept.get((listed.data_id, *key))
+    if draft is not None:
+        return notes_form.rendered(key, *draft, annotations, said or UNSAVED)
+    mine = _mine(annotations, key, author)
+    text, tags = (mine.text, "; ".join(mine.tags)) if mine is not None else ("", "")
+    return notes_form.rendered(key, text, tags, annotations, said)
+
+
+def _reporter(progress: gr.Progress | None):
+    def report(what: str, done: int, total: int) -> None:
+        if progress is not None:
+            progress((done, total or None), desc=what)
+
+    return report
