@@ -39,9 +39,14 @@ def payload(name: str, mime: str, data: bytes) -> str:
     if len(data) > MAX_BYTES:
         size, most = len(data) / (1 << 20), MAX_BYTES >> 20
         problem = f"{safe_name(name)} would have {size:.1f} MiB; at most {most} MiB are sent. Choose fewer rows."
-        return json.dumps({"problem": problem, "nonce": secrets.token_hex(8)})
+        return refusal(problem)
     sent = {"name": safe_name(name), "type": mime, "base64": base64.b64encode(data).decode("ascii")}
     return json.dumps({**sent, "nonce": secrets.token_hex(8)})
+
+
+def refusal(problem: str) -> str:
+    """A value that saves nothing and says why."""
+    return json.dumps({"problem": problem, "nonce": secrets.token_hex(8)})
 
 
 def safe_name(name: str) -> str:

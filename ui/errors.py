@@ -22,20 +22,25 @@ KNOWN = (DataError, PictureError, ModelUnavailable, Locked, ManifestError, Notes
 """Errors whose sentence was written for the user."""
 
 
-def message(sentence: str) -> str:
+def message(text: str) -> str:
     """A sentence as a box of the page, escaped."""
-    return f'<div class="m3-message" role="alert"><p>{escape(sentence)}</p></div>'
+    return f'<div class="m3-message" role="alert"><p>{escape(text)}</p></div>'
 
 
 def explain(error: Exception) -> str:
-    """The box for an error. Unknown errors are logged by place and code, never with what the user gave."""
+    """The box for an error."""
+    return message(sentence(error))
+
+
+def sentence(error: Exception) -> str:
+    """What to say of an error. Unknown ones are logged by place and code, never with what the user gave."""
     if isinstance(error, KNOWN):
-        return message(str(error))
+        return str(error)
     code = secrets.token_hex(4)
     frames = traceback.extract_tb(error.__traceback__)
     where = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames[-4:]))
     log.error("error %s: %s at %s", code, type(error).__name__, where)
-    return message(
+    return (
         f"Something went wrong inside the app ({type(error).__name__}, code {code}). "
         "Try again; if it stays, report the code."
     )

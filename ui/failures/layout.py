@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 
@@ -54,7 +57,15 @@ def _named(event: gr.EventData) -> str:
     return name if isinstance(name, str) and len(name) <= 1000 else ""
 
 
-def build(context: AppContext, blocks: gr.Blocks, row: DataRow, tabs: gr.Tabs) -> None:
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How another tab opens a query or a group here: put a `Request` into ``request`` and go on with ``follow``."""
+
+    request: gr.State
+    follow: Callable[[Any], None]
+
+
+def build(context: AppContext, blocks: gr.Blocks, row: DataRow, tabs: gr.Tabs) -> Entry:
     """Add the tab's widgets to ``blocks`` and connect them."""
     tab = Failures(context)
     label = row.data
@@ -228,9 +239,7 @@ def build(context: AppContext, blocks: gr.Blocks, row: DataRow, tabs: gr.Tabs) -
 
     runs_of = [run, beside, by, scope, measure, group, kind]
     and_list(
-        pulse.shown(tab.open_tab, [label, shown_for], [task, *runs_of, shown_for], js=_script("changed"), **QUIET).then(
-            *see_args, **seeing
-        )
+        pulse.shown(tab.open_tab, [label, shown_for], [task, *runs_of, shown_for], **QUIET).then(*see_args, **seeing)
     )
     label.input(None, None, None, js=_script("data"), **PRIVATE)
     and_list(task.input(tab.choose_task, [label, task, scope, run, by], runs_of, **QUIET).then(*see_args, **seeing))
@@ -274,3 +283,21 @@ def build(context: AppContext, blocks: gr.Blocks, row: DataRow, tabs: gr.Tabs) -
     to_notes.click(tab.save_notes, [label, session], file, **LIGHT)
     to_qrels.click(tab.save_qrels, [label, session], [file, left_out], **LIGHT)
     back_in.file(tab.read_notes, [label, session], [back_in, session], **LIGHT)
+
+    request = gr.State(None, time_to_live=HOUR)
+    asked = _html("", visible="hidden")  # the browser sees no State
+
+    def turn(request):
+        return gr.Tabs(selected="failures") if request is not None else gr.skip()
+
+    def follow(event) -> None:
+        """After ``event``, which has set ``request``: show what it asks for, and the case it names."""
+        steps = event.then(tab.apply, [label, request], [task, *runs_of[:-2], shown_for], **LIGHT)
+        steps = steps.then(turn, request, tabs, js=_script("turn"), **LIGHT).then(*see_args, **seeing)
+        steps = steps.then(tab.filters_of, request, [failing, group, kind, agree, text, order, found], **LIGHT)
+        steps = steps.then(*find_args, **listing_run)
+        steps.then(tab.open_asked, [request, *with_case], [*one_case, asked], **LIGHT).then(
+            None, asked, None, js=_script("opened"), **PRIVATE
+        )
+
+    return Entry(request, follow)

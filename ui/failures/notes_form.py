@@ -63,4 +63,6 @@ def note_of(event: gr.EventData) -> tuple[tuple[str, str], str, str] | None:
         return None
     if not isinstance(text, str) or not isinstance(tags, str) or len(text) > 2 * MOST_TEXT or len(tags) > 2 * MOST_LINE:
         return None
+    if any("\ud800" <= sign <= "\udfff" for part in (*names, text, tags) for sign in part):
+        return None  # half a character: nothing could send or store it again
     return names, text, tags

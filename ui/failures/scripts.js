@@ -13,8 +13,14 @@ element.addEventListener('click', e => {
 //# close
 () => { const root = document.documentElement; delete root.dataset.m3Case; delete root.dataset.m3Look;
   document.dispatchEvent(new CustomEvent('m3-case-closed')); }
-//# changed
-(...values) => { const d = document.documentElement.dataset; delete d.m3Case; delete d.m3Look; return values; }
+//# turn
+(...values) => { document.dispatchEvent(new CustomEvent('m3-route', {detail: {tab: 'failures'}})); return values; }
+//# opened
+asked => { const root = document.documentElement, at = document.querySelector('#failure-sheet .m3-failure');
+  delete root.dataset.m3Look;
+  if (asked !== 'open' || !at) { delete root.dataset.m3Case; return; }
+  root.dataset.m3Case = 'open'; root.dataset.m3At = at.dataset.at;
+  document.querySelector('#failure-sheet').scrollIntoView({block: 'start'}); at.focus({preventScroll: true}); }
 //# look
 () => { document.documentElement.dataset.m3Look = 'open';
   document.querySelector('#failure-unlook button')?.focus({preventScroll: true}); }

@@ -58,3 +58,18 @@ class Drafts:
     def without(self, key: tuple[str, str, str]) -> Drafts:
         """Without the draft of this key."""
         return Drafts({k: v for k, v in self.kept.items() if k != key})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What another tab wants to see here: a run, those beside it, queries of one group, or one query (``key``)."""
+
+    label: str
+    task: str
+    scope: str
+    run: str
+    beside: tuple[str, ...] = ()
+    by: str = "domain"
+    group: str = ""
+    key: Key | None = None
+    contrast: bool = False

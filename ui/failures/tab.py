@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import gradio as gr
@@ -13,7 +13,7 @@ from core.analyze import slices
 from core.analyze.case import MOST_COLUMNS, CaseSheet, case_sheet
 from core.analyze.diagnosis import Diagnosis
 from core.analyze.failures import FACETS, KINDS
-from core.analyze.notes import Notes, SessionNotes
+from core.analyze.notes import Notes, NotesError, SessionNotes
 from core.analyze.rejudge import Annotations, Judged, Note, Overlay, now, tags_of
 from core.analyze.rejudge_files import from_csv, qrels_zip, to_csv
 from core.analyze.report import Report, failure_rows, overview, provenance, rows_csv
@@ -27,11 +27,11 @@ from core.figures import failures as figures
 from core.records import TASK_LABELS, QueryError
 from ui import charts, errors, viewer
 from ui.cards import escape
-from ui.download import payload
+from ui.download import payload, refusal
 from ui.failures import listing, notes_form, sheet, where
 from ui.failures.case_file import case_file
 from ui.failures.look import face_of, look
-from ui.failures.state import Choice, Drafts, Listed
+from ui.failures.state import Choice, Drafts, Listed, Request
 from ui.picked import bytes_of
 from ui.search import panel
 from ui.search.state import Opened
@@ -75,7 +75,8 @@ class Failures:
 
     def open_tab(self, label: str, shown_for: str | None):
         """The tab comes into view: task, its runs and groups of the data set that is chosen now; unchanged where they
-        are shown already. Task, run, beside, by, scope, measure, group, kind, ``shown_for``."""
+        are shown already. Task, run, beside, by, scope, measure, group, kind, ``shown_for``: None where there was
+        nothing to show, so that runs are looked for again."""
         if label == shown_for:
             return [gr.skip()] * 9
         try:
@@ -87,7 +88,7 @@ class Failures:
         choices = [(TASK_LABELS.get(task, task), task) for task in tasks]
         task = tasks[0] if tasks else None
         widgets = self.choose_task(label, task, None, None, None)
-        return gr.Dropdown(choices, value=task), *widgets, label
+        return gr.Dropdown(choices, value=task), *widgets, label if task else None
 
     def choose_task(
         self, label: str, task: str | None, scope: str | None, run: str | None, by: str | None
@@ -121,19 +122,47 @@ class Failures:
         others = [name for name in names if name != run]
         return gr.Dropdown(others, value=[name for name in beside or [] if name in others])
 
+    # From another tab
+
+    def apply(self, label: str, request: Request | None):
+        """The widgets as another tab asked for: task, run, beside, by, scope, measure, ``shown_for``."""
+        if request is None or request.label != label:
+            return [gr.skip()] * 7
+        widgets = self.choose_task(label, request.task, request.scope, request.run, request.by)
+        widgets[1] = self.choose_run(label, request.task, request.scope, request.run, list(request.beside))
+        choices = [
+            (TASK_LABELS.get(task, task), task) for task in self.context.desk(self.context.dataset(label)).tasks()
+        ]
+        return gr.Dropdown(choices, value=request.task), *widgets[:5], label
+
+    def filters_of(self, request: Request | None):
+        """The filters as another tab asked for: failing, group, kind, agree, text, order, found."""
+        if request is None:
+            return [gr.skip()] * 7
+        order = CONTRAST if request.contrast and request.beside else WORST
+        return False, request.group, "", "", "", order, None
+
+    def open_asked(
+        self, request: Request | None, listed: Listed, drafts: Drafts, author: str, session: SessionNotes | None
+    ):
+        """The case of the query that another tab named, where it is in the list, and "open" then."""
+        if request is None or request.key is None or listed.choice is None or request.key not in listed.keys:
+            return [*[gr.skip()] * 6, ""]
+        return *self._opened(replace(listed, at=listed.keys.index(request.key)), drafts, author, session), "open"
+
     # Where and why
 
     def overview(self, choice: Choice, session: SessionNotes | None, progress: gr.Progress | None = None):
         """Everything above the list. Finding, chart, groups, kinds, ablation, confusion chart and table, group and
         order widgets, provenance, and the overlay that was scored with."""
-        if not choice.task or not choice.run:
-            nothing = f'<div class="m3-empty"><p>{escape(NO_RUNS)}</p></div>'
-            return nothing, "", "", "", "", "", "", gr.skip(), gr.skip(), "", None
         try:
+            if not choice.task or not choice.run:
+                self.context.dataset(choice.label)  # says why, where it cannot be read
+                return _nothing(f'<div class="m3-empty"><p>{escape(NO_RUNS)}</p></div>')
             overlay = self._overlay(choice, session)
             screen = self._screen(choice, overlay, progress)
         except Exception as error:
-            return errors.explain(error), "", "", "", "", "", "", gr.skip(), gr.skip(), "", None
+            return _nothing(errors.explain(error))
         report, main = screen.report, screen.main
         facet = choice.by if choice.by in FACETS else "domain"
         found = next((c for c in report.confusion if c.facet == facet), None)
@@ -190,8 +219,7 @@ class Failures:
             dataset = self.context.dataset(choice.label)
             diagnoses, others = self._diagnoses(choice, overlay, bool(wanted.agreement), progress)
             wanted = replace(wanted, members=self._members(choice, wanted, diagnoses[0]))
-            contrast = others.index(diagnoses[1]) if len(diagnoses) > 1 else 0
-            at = slices.chosen(diagnoses[0], choice.k, choice.measure, wanted, others, contrast)
+            at = slices.chosen(diagnoses[0], choice.k, choice.measure, wanted, others)
         except Exception as error:
             return errors.explain(error), Listed()
         keys = tuple((diagnoses[0].queries[i].collection, diagnoses[0].queries[i].id) for i in at)
@@ -221,14 +249,18 @@ class Failures:
         to = listing.number_of(event, "to", pages)
         if to is None or listed.choice is None:
             return gr.skip(), gr.skip()
-        return self._page(listed, to), replace(listed, page=to)
+        try:
+            return self._page(listed, to), replace(listed, page=to)
+        except Exception as error:
+            return errors.explain(error), listed
 
     def _page(self, listed: Listed, page: int) -> str:
         choice = listed.choice
         assert choice is not None
         diagnoses, _ = self._diagnoses(choice, listed.overlay)
-        at = [i for key in listed.keys if (i := diagnoses[0].at(key)) is not None]
-        return listing.rendered(diagnoses, at, page, choice.k, choice.measure, listed.wanted)
+        return listing.rendered(
+            diagnoses, _positions(diagnoses[0], listed), page, choice.k, choice.measure, listed.wanted
+        )
 
     # One case
 
@@ -306,7 +338,10 @@ class Failures:
         if written is None or not listed.data_id:
             return drafts
         key, text, tags = written
-        mine = _mine(self._notes(session).read(listed.data_id), key, author)
+        try:
+            mine = _mine(self._notes(session).read(listed.data_id), key, author)
+        except NotesError:
+            mine = None  # saving it will say so
         saved = (mine.text, "; ".join(mine.tags)) if mine is not None else ("", "")
         place = (listed.data_id, *key)
         return drafts.without(place) if (text, tags) == saved else drafts.put(place, text, tags)
@@ -332,11 +367,9 @@ class Failures:
             drafts, said = drafts.without(place), SAVED
         except KeyError:
             said = errors.message("This query is not in the data set. Go back to the list.")
-        except ValueError as error:
-            said = errors.message(str(error))
         except Exception as error:
-            said = errors.explain(error)
-        return _form(notes.read(listed.data_id), drafts, listed, author, said), drafts, session
+            said = _why(error)
+        return _form(_read(notes, listed.data_id), drafts, listed, author, said), drafts, session
 
     def judge(
         self, listed: Listed, drafts: Drafts, author: str, session: SessionNotes | None, event: gr.EventData
@@ -350,16 +383,19 @@ class Failures:
         try:
             if not author.strip():
                 raise ValueError(NO_AUTHOR)
+            if self.context.dataset(listed.choice.label).pool(listed.choice.task).row_of(*doc) is None:
+                raise ValueError("This document is not among those of the task. Open the case again.")
             if grade:
                 notes.save_judged(listed.data_id, Judged(*key, *doc, grade, author, now()))
             else:
                 notes.remove_judged(listed.data_id, (*key, *doc, author.strip()))
             said = f'<p role="status">{JUDGED_AGAIN if listed.overlay else JUDGED}</p>'
-        except ValueError as error:
-            said = errors.message(str(error))
         except Exception as error:
-            said = errors.explain(error)
-        case, annotations = self._case(listed, session)
+            said = _why(error)
+        try:
+            case, annotations = self._case(listed, session)
+        except Exception as error:
+            return gr.skip(), _form(_read(notes, listed.data_id), drafts, listed, author, said + _why(error)), session
         # The answer must be news even where it is as before: the menu shows what was chosen in the browser.
         return (
             f"{sheet.rendered(case)}<!-- {secrets.token_hex(4)} -->",
@@ -373,33 +409,44 @@ class Failures:
         """The list as CSV or JSON."""
         if listed.choice is None:
             return gr.skip()
-        choice = listed.choice
-        diagnoses, _ = self._diagnoses(choice, listed.overlay)
-        at = [i for key in listed.keys if (i := diagnoses[0].at(key)) is not None]
-        rows = failure_rows(diagnoses[0], choice.k, choice.measure, at)
+        return _sent(lambda: self._list_file(listed, listed.choice, kind))
+
+    def _list_file(self, listed: Listed, choice: Choice, kind: str) -> tuple[str, str, bytes]:
+        main = self._diagnoses(choice, listed.overlay)[0][0]
+        rows = failure_rows(main, choice.k, choice.measure, _positions(main, listed))
         name = f"failures-{choice.run}-{choice.task}"
         if kind == "csv":
-            return payload(f"{name}.csv", "text/csv", rows_csv(rows).encode())
-        facts = {"provenance": dict(provenance(diagnoses[0])), "k": choice.k, "queries": rows}
-        return payload(f"{name}.json", "application/json", json.dumps(facts, ensure_ascii=False, indent=1).encode())
+            return f"{name}.csv", "text/csv", rows_csv(rows).encode()
+        facts = {"provenance": dict(provenance(main)), "k": choice.k, "queries": rows}
+        return f"{name}.json", "application/json", json.dumps(facts, ensure_ascii=False, indent=1).encode()
 
     def save_case(self, listed: Listed, session: SessionNotes | None) -> object:
         """The open case as a file."""
         if listed.choice is None or listed.at is None:
             return gr.skip()
+        return _sent(lambda: self._case_file(listed, listed.choice, session))
+
+    def _case_file(self, listed: Listed, choice: Choice, session: SessionNotes | None) -> tuple[str, str, bytes]:
         case, annotations = self._case(listed, session)
-        facts = provenance(self._diagnoses(listed.choice, listed.overlay)[0][0])
-        return payload(f"case-{case.query.id}.html", "text/html", case_file(case, facts, annotations))
+        facts = provenance(self._diagnoses(choice, listed.overlay)[0][0])
+        return f"case-{case.query.id}.html", "text/html", case_file(case, facts, annotations)
 
     def save_notes(self, label: str, session: SessionNotes | None) -> object:
         """All notes and re-judgements of the data set as CSV."""
-        annotations = self._notes(session).read(self.context.dataset(label).data_id)
-        return payload("notes-and-judgements.csv", "text/csv", to_csv(annotations).encode())
+
+        def file() -> tuple[str, str, bytes]:
+            annotations = self._notes(session).read(self.context.dataset(label).data_id)
+            return "notes-and-judgements.csv", "text/csv", to_csv(annotations).encode()
+
+        return _sent(file)
 
     def save_qrels(self, label: str, session: SessionNotes | None) -> tuple[object, str]:
         """The data set's judgements with the re-judgements, to lie beside the original; and what they cannot say."""
-        dataset = self.context.dataset(label)
-        made = qrels_zip(dataset, self._notes(session).read(dataset.data_id).overlay())
+        try:
+            dataset = self.context.dataset(label)
+            made = qrels_zip(dataset, self._notes(session).read(dataset.data_id).overlay())
+        except Exception as error:
+            return "", errors.explain(error)
         left = "".join(f"<li>{escape(sentence)}</li>" for sentence in made.left_out[:20])
         said = f"<p>Not in these judgements ({len(made.left_out):,}):</p><ul>{left}</ul>" if made.left_out else ""
         return payload("rejudged-qrels.zip", "application/zip", made.data), said
@@ -412,10 +459,8 @@ class Failures:
             data, name = bytes_of(event)
             dataset = self.context.dataset(label)
             added, updated = self._notes(session).merge(dataset.data_id, from_csv(data, name, dataset))
-        except ValueError as error:
-            return errors.message(str(error)), session
         except Exception as error:
-            return errors.explain(error), session
+            return _why(error), session
         return f'<p class="m3-saved" role="status">{added:,} added, {updated:,} updated.</p>', session
 
 
@@ -425,6 +470,37 @@ def _usual_run(runs: Sequence[str]) -> str | None:
 
 def _task_words(choice: Choice) -> str:
     return "all tasks" if choice.by == "task" else TASK_LABELS.get(choice.task, choice.task)
+
+
+def _positions(main: Diagnosis, listed: Listed) -> list[int]:
+    """Where the listed queries stand in a diagnosis."""
+    return [i for key in listed.keys if (i := main.at(key)) is not None]
+
+
+def _nothing(said: str) -> tuple:
+    """What `Failures.overview` gives where there is only something to say."""
+    return said, "", "", "", "", "", "", gr.skip(), gr.skip(), "", None
+
+
+def _why(error: Exception) -> str:
+    """What went wrong with something that a visitor gave, whose ValueErrors are written for them."""
+    return errors.message(str(error)) if isinstance(error, ValueError) else errors.explain(error)
+
+
+def _sent(make: Callable[[], tuple[str, str, bytes]]) -> str:
+    """A file for the browser to save, or why there is none."""
+    try:
+        return payload(*make())
+    except Exception as error:
+        return refusal(errors.sentence(error))
+
+
+def _read(notes: Notes, data_id: str) -> Annotations:
+    """All notes; none where they cannot be read, which was said already."""
+    try:
+        return notes.read(data_id)
+    except NotesError:
+        return Annotations()
 
 
 def _open_key(listed: Listed) -> tuple[str, str] | None:

@@ -65,7 +65,7 @@ annotations = st.builds(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(annotations)
 def test_csv_write_read_equal(found: Annotations) -> None:
     text = to_csv(found)
