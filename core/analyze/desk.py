@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 from core.analyze.about import TaskFacts
 from core.analyze.diagnosis import Diagnosis, diagnose
+from core.analyze.kept import Kept, stamp
 from core.analyze.slices import groups_of
 from core.analyze.task_runs import COLLECTIONS, POOL, TaskRun, scopes, task_runs
 from core.data.dataset import DataSet, silent
@@ -34,8 +33,8 @@ class Desk:
 
     def __init__(self, dataset: DataSet, workspace: Workspace, hashes: Hashes) -> None:
         self.dataset, self.workspace, self.hashes = dataset, workspace, hashes
-        self._diagnoses, self._facts = _Kept(OPEN_DIAGNOSES), _Kept(OPEN_FACTS)
-        self._runs, self._facets = _Kept(4 * OPEN_FACTS), _Kept(OPEN_FACTS)
+        self._diagnoses, self._facts = Kept(OPEN_DIAGNOSES), Kept(OPEN_FACTS)
+        self._runs, self._facets = Kept(4 * OPEN_FACTS), Kept(OPEN_FACTS)
 
     def runs(self, task: str, scope: str | None = None) -> tuple[list[TaskRun], list[str]]:
         """See `core.analyze.task_runs.task_runs`; looked up again when a run was stored since."""
@@ -92,44 +91,9 @@ class Desk:
         return TaskFacts(self.dataset, places, self.hashes)
 
     def _stamp(self) -> Hashable:
-        """Changes when a run of the data set is stored: each place has a folder, and each of its runs one in it."""
-        found = []
-        for root in self.workspace.roots:
-            base = root / "runs" / self.dataset.data_id
-            try:
-                found.append((base.stat().st_mtime_ns, *(p.stat().st_mtime_ns for p in sorted(base.iterdir()))))
-            except OSError:
-                found.append(())
-        return tuple(found)
+        return stamp(self.workspace, self.dataset.data_id)
 
 
 def ids_of(run: TaskRun) -> Hashable:
     """What the facts of two runs of one task differ by: the places, where they are collections."""
     return tuple(one.info.place for one in run.runs) if run.scope == COLLECTIONS else POOL
-
-
-class _Kept:
-    """The latest values by key, each made once; whoever asks for one that is being made waits for it."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._values, self._making = most, OrderedDict(), {}
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """The value of ``key``. An error is passed on and not kept."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key]
-            making = self._making.setdefault(key, threading.Lock())
-        with making:
-            with self._lock:
-                if key in self._values:
-                    return self._values[key]
-            value = make()
-            with self._lock:
-                self._values[key] = value
-                self._making.pop(key, None)
-                while len(self._values) > self._most:
-                    self._values.popitem(last=False)
-            return value

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeVar
 
-from core.records import Query
 from core.store.manifest import short_hash
 
 Key = tuple[str, str]
@@ -27,8 +25,6 @@ JudgedKey = tuple[str, str, str, str, str]
 
 Grades = dict[str, dict[str, int]]
 """``qrels[query_id][doc_id] = grade`` of one collection."""
-
-Answer = TypeVar("Answer")
 
 GRADES = ("2", "1", "0", "unsure")
 """Re-judgements: most relevant, relevant, not relevant, and one that leaves the data set's own judgement as it is."""
@@ -234,23 +230,4 @@ def apply(qrels: Mapping[str, Mapping[str, int]], overlay: Overlay, collection: 
         own = {doc: grade for (where, doc), grade in row.items() if place == where == collection}
         if own:
             result.setdefault(query, {}).update(own)
-    return result
-
-
-def grades_of(
-    query: Query, own: Mapping[str, int], overlay: Overlay, answer: Callable[[Key], Answer] = lambda doc: doc
-) -> dict[Answer, int]:
-    """The grades of a query's documents, wherever they lie: ``own`` (of its collection's documents) and re-judged.
-
-    ``answer`` names the answer that a document (collection, id) belongs to: in pools, where equal documents are one
-    answer, the best of its own grades counts, but a re-judgement of any of its documents replaces it.
-    """
-    result: dict[Answer, int] = {}
-    judged = {(query.collection, doc): grade for doc, grade in own.items()}
-    for source in (judged, overlay.grades.get((query.collection, query.id), {})):
-        best: dict[Answer, int] = {}
-        for doc, grade in source.items():
-            name = answer(doc)
-            best[name] = max(grade, best.get(name, grade))
-        result |= best
     return result

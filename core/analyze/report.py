@@ -24,6 +24,7 @@ from core.records import TASK_LABELS
 from core.version import code_version
 
 TASK = "task"
+_FORMULA = tuple("=+-@＝＋－＠")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +115,18 @@ def _weights(diagnosis: Diagnosis) -> str:
 
 def finding(label: str, groups: Sequence[Group], k: int) -> str:
     """One sentence: the group whose failure rate is surely highest, and what marks its failures."""
-    ranked = [group for group in groups if not group.pooled and group.n]
-    if not ranked:
-        pooled = next((group for group in groups if group.n), None)
-        if pooled is None:
-            return f"{label} has no judged query here."
+    counted = [group for group in groups if group.n]
+    if not counted:
+        return f"{label} has no judged query here."
+    if not any(group.failures for group in counted):
+        return f"{label} has a relevant document in the first {k} for every query."
+    top = next((group for group in counted if not group.pooled), None)
+    if top is None:
+        pooled = counted[0]
         return (
             f"{label} fails on {_percent(pooled.rate.mean)} of all {pooled.n:,} queries ({_counts(pooled)}); no group "
             f"has enough clusters to be looked at alone{_marked(pooled)}."
         )
-    top = ranked[0]
-    if not any(group.failures for group in groups):
-        return f"{label} has a relevant document in the first {k} for every query."
     return f"{label} fails on {_percent(top.rate.mean)} of {top.name} queries ({_counts(top)}){_marked(top)}."
 
 
@@ -177,7 +178,7 @@ def rows_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.lstrip().startswith(("=", "+", "-", "@")) else value
+    return f"'{value}" if isinstance(value, str) and value.lstrip().startswith(_FORMULA) else value
 
 
 def failure_rows(diagnosis: Diagnosis, k: int, measure: str, at: Sequence[int] | None = None) -> list[dict[str, Any]]:

@@ -126,12 +126,15 @@ def _print(one: Any) -> None:
     _columns(cells)
     line("")
     cells = [["kind of failure", "failures", "share", "among others", "role"]]
+    absent: dict[str, list[str]] = {}
     for kind in one.kinds:
-        shares = (
-            [kind.reason, "", ""] if kind.reason else [f"{kind.failures:,}", _share(kind.share), _share(kind.others)]
-        )
-        cells.append([kind.name, *shares, kind.role])
+        if kind.reason:
+            absent.setdefault(kind.reason, []).append(kind.name)
+        else:
+            cells.append([kind.name, f"{kind.failures:,}", _share(kind.share), _share(kind.others), kind.role])
     _columns(cells)
+    for reason, names in absent.items():
+        line(f"  {', '.join(names)}: {reason}")
     if one.failures:
         line(f"  without a cause: {one.unexplained:,} of {one.failures:,} ({_share(one.unexplained / one.failures)})")
     if one.ablation:

@@ -229,7 +229,8 @@ def build(context: AppContext, blocks: gr.Blocks, row: DataRow, tabs: gr.Tabs) -
         facet = by if by in FACETS else "domain"
         return (asked if by == facet else gr.skip(), (facet, hit)) if hit else (gr.skip(), None)
 
-    listing_run = {"show_progress_on": [which], "concurrency_id": "analysis", "concurrency_limit": 2, **PRIVATE}
+    # One at a time, so that of two lists that were asked for in turn the later one is shown last.
+    listing_run = {"show_progress_on": [which], "concurrency_id": "listing", "concurrency_limit": 1, **PRIVATE}
     seeing = {"show_progress_on": [finding], "concurrency_id": "analysis", "concurrency_limit": 2, **PRIVATE}
     see_args = [see, [*choice_widgets, session], shown]
     find_args = [find, [*choice_widgets, *filters, overlay], [which, listed]]
@@ -253,7 +254,7 @@ def build(context: AppContext, blocks: gr.Blocks, row: DataRow, tabs: gr.Tabs) -
 
     for widget in (group, kind, agree, order, failing):
         widget.input(*find_args, **listing_run)
-    text.input(*find_args, trigger_mode="always_last", **listing_run)
+    text.change(*find_args, trigger_mode="always_last", **listing_run)
     show_list = {"js": _script("show_list"), **PRIVATE}
     for event in (
         groups.group(choose_group, None, group, **LIGHT),

@@ -26,7 +26,8 @@ LONGEST = 1000
 
 def sheet(elem_id: str | None = None) -> gr.HTML:
     """The component. Events: ``goto`` (``i``), ``back``, ``look`` (``collection``, ``id``, ``query``), ``judge``
-    (``collection``, ``doc``, ``grade``), ``save``; read them by `goto_of`, `document_of` and `judged_of`."""
+    (``collection``, ``doc``, ``grade``), ``save``; read them by `ui.failures.listing.number_of`,
+    `document_of` and `judged_of`."""
     return gr.HTML(
         empty(), js_on_load=SCRIPT, apply_default_css=False, elem_id=elem_id, elem_classes="m3-flat m3-case-place"
     )
@@ -313,12 +314,6 @@ def _judge(doc: SheetDoc) -> str:
         f'<select class="m3-judge" data-collection="{escape(doc.collection)}" data-id="{escape(doc.id)}" '
         f'data-anew="{escape(doc.anew)}" aria-label="Judge document {escape(doc.id)} anew">{options}</select>'
     )
-
-
-def goto_of(event: gr.EventData, n: int) -> int | None:
-    """The 0-based case that ``goto`` asks for among ``n``; None where there is no such case."""
-    i = _data(event).get("i")
-    return i if isinstance(i, int) and not isinstance(i, bool) and 0 <= i < n else None
 
 
 def document_of(event: gr.EventData) -> tuple[str, str, bool] | None:

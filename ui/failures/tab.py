@@ -94,11 +94,19 @@ class Failures:
         self, label: str, task: str | None, scope: str | None, run: str | None, by: str | None
     ) -> list[object]:
         """The runs of a task: run, beside, by, scope, measure, group, kind. What was chosen stays where it exists."""
-        if not task:
+        desk = self.context.desk(self.context.dataset(label)) if task else None
+        scopes = desk.scopes(task) if desk else []
+        if not scopes:
             empty = gr.Dropdown([], value=None)
-            return [empty, gr.Dropdown([], value=[]), empty, gr.Radio(visible=False), empty, empty, empty]
-        desk = self.context.desk(self.context.dataset(label))
-        scopes = desk.scopes(task)
+            return [
+                empty,
+                gr.Dropdown([], value=[], multiselect=True),
+                empty,
+                gr.Radio(visible=False),
+                empty,
+                empty,
+                empty,
+            ]
         scope = scope if scope in scopes else scopes[0]
         runs = [one.label for one in desk.runs(task, scope)[0]]
         chosen = run if run in runs else _usual_run(runs)
@@ -106,7 +114,7 @@ class Failures:
         by = by if by in known else desk.usual_by(task)
         return [
             gr.Dropdown(runs, value=chosen),
-            gr.Dropdown([name for name in runs if name != chosen], value=[]),
+            gr.Dropdown([name for name in runs if name != chosen], value=[], multiselect=True),
             gr.Dropdown(known, value=by),
             gr.Radio([(SCOPES[s], s) for s in scopes], value=scope, visible=len(scopes) > 1),
             gr.Dropdown([name for name in ALL if name in desk.measures(task, scope)], value="nDCG@10"),
@@ -120,7 +128,7 @@ class Failures:
             return gr.skip()
         names = [one.label for one in self.context.desk(self.context.dataset(label)).runs(task, scope)[0]]
         others = [name for name in names if name != run]
-        return gr.Dropdown(others, value=[name for name in beside or [] if name in others])
+        return gr.Dropdown(others, value=[name for name in beside or [] if name in others], multiselect=True)
 
     # From another tab
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from core.analyze import desk as module
-from core.analyze.desk import Desk, _Kept
+from core.analyze.desk import Desk
 from core.analyze.rejudge import Overlay
 
 TASK = "case_study"
@@ -85,44 +84,3 @@ def test_facts_are_shared_by_the_runs_of_one_scope(small, monkeypatch) -> None:
         for run in desk.runs(TASK, scope)[0]:
             desk.diagnosis(run)
     assert made == ["pool", "collections"]
-
-
-def test_what_is_kept_is_bounded_and_errors_are_not_kept() -> None:
-    kept, made = _Kept(2), []
-
-    def make(value):
-        def now():
-            made.append(value)
-            return value
-
-        return now
-
-    assert [kept.get(name, make(name)) for name in "aabac"] == list("aabac")
-    assert made == ["a", "b", "c"]
-    assert kept.get("b", make("b")) == "b" and made[-1] == "b"  # b was asked for longest ago
-
-    def fail():
-        raise ValueError("no")
-
-    for _ in range(2):
-        with pytest.raises(ValueError, match="no"):
-            kept.get("d", fail)
-    assert kept.get("d", make("d")) == "d"
-
-
-def test_who_waits_for_one_that_fails_makes_it_itself() -> None:
-    kept, first, failing = _Kept(2), threading.Event(), threading.Event()
-
-    def fail():
-        first.set()
-        failing.wait(5)
-        raise ValueError("no")
-
-    with ThreadPoolExecutor(2) as threads:
-        one = threads.submit(kept.get, "a", fail)
-        first.wait(5)
-        other = threads.submit(kept.get, "a", lambda: "made")
-        failing.set()
-        assert other.result(5) == "made"
-        with pytest.raises(ValueError, match="no"):
-            one.result(5)

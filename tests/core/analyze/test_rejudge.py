@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.analyze.rejudge import GRADES, Annotations, Judged, Note, Overlay, apply, grades_of, now, tags_of
-from core.records import Query
+from core.analyze.rejudge import GRADES, Annotations, Judged, Note, Overlay, apply, now, tags_of
 
 TIME = "2026-07-01T12:00:00Z"
 NOTE = Note("t/A", "q1", "why?", ("odd", "look again"), "Ann", TIME)
@@ -160,31 +159,17 @@ judgements = st.dictionaries(names, st.dictionaries(names, st.integers(0, 2)))
 
 
 @given(judgements, overlays)
-def test_judgements_of_a_collection_and_of_a_pool(qrels: dict, overlay: Overlay) -> None:
+def test_judgements_of_a_collection_are_its_own_and_what_was_judged_anew(qrels: dict, overlay: Overlay) -> None:
     before = copy.deepcopy(qrels)
     applied = apply(qrels, overlay, "t/A")
     assert qrels == before
     for query in "abc":
         row = overlay.grades.get(("t/A", query), {})
-        pooled = grades_of(Query("t/A", query, ""), qrels.get(query, {}), overlay)
-        for place in ("t/A", "t/B"):
-            for doc in "abc":
-                own = qrels.get(query, {}).get(doc) if place == "t/A" else None
-                assert pooled.get((place, doc)) == row.get((place, doc), own)
-        # A collection's are the pool's without the documents of others.
-        assert applied.get(query, {}) == {doc: grade for (place, doc), grade in pooled.items() if place == "t/A"}
+        for doc in "abc":
+            own = qrels.get(query, {}).get(doc)
+            assert applied.get(query, {}).get(doc) == row.get(("t/A", doc), own)
     assert apply(qrels, Overlay(), "t/A") == qrels
     assert set(applied) >= set(qrels) and all(applied[q] or q in qrels for q in applied)
-
-
-def test_copies_in_a_pool_are_one_answer() -> None:
-    query, own = Query("t/A", "q1", ""), {"d1": 1, "copy": 2, "else": 1}
-    same = {("t/A", "d1"): 0, ("t/A", "copy"): 0, ("t/B", "twin"): 0, ("t/A", "else"): 1, ("t/B", "new"): 2}
-    assert grades_of(query, own, Overlay(), same.__getitem__) == {0: 2, 1: 1}
-    # Shown as its first document, whichever that is: what was said of it counts for all its copies.
-    for doc in (("t/A", "d1"), ("t/A", "copy"), ("t/B", "twin")):
-        overlay = Overlay({("t/A", "q1"): {doc: 0, ("t/B", "new"): 1}, ("t/B", "q1"): {("t/A", "else"): 0}})
-        assert grades_of(query, own, overlay, same.__getitem__) == {0: 0, 1: 1, 2: 1}
 
 
 def test_every_grade_is_said() -> None:

@@ -1,10 +1,25 @@
-"""A sheet made by hand, in which every text that can come from data wants to be code."""
+"""A sheet made by hand, in which every text that can come from data wants to be code; and the tab's callbacks over the
+runs that are shipped for the demo."""
 
 from __future__ import annotations
+
+import base64
+import json
+import sys
+from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 import pytest
 
 from core.analyze.case import CaseSheet, Column, Gold, Kind, Line, Picture, SheetDoc, SheetQuery
+from core.analyze.diagnosis import Diagnosis
+from core.analyze.notes import NoteStore
+from core.analyze.slices import Wanted
+from core.context import AppContext
+from core.settings import Settings
+from ui.failures.state import Choice, Drafts, Listed
+from ui.failures.tab import Failures
 
 EVIL = "\"><script>alert(1)</script>${x}{{y}}'`\\frac"
 URIS = tuple(f"data:image/webp;base64,PICTURE{i}=" for i in range(4))
@@ -93,3 +108,111 @@ def case() -> CaseSheet:
             column("seen", (), reason=f"left out {EVIL}", value=None, first=0, failed=False, kinds=()),
         ),
     )
+
+
+DEMO = "Demo library"
+CHOICE = Choice(DEMO, "summary", "pool", "bm25", (), "modality", 10, "nDCG@10", False)
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory) -> AppContext:
+    """The demo with its shipped runs, opened once, in public mode: no test can leave notes in it."""
+    return AppContext(Settings((), str(tmp_path_factory.mktemp("demo")), True))
+
+
+@pytest.fixture
+def tab(demo) -> Failures:
+    """The callbacks in public mode."""
+    return Failures(demo)
+
+
+@pytest.fixture
+def private(demo, tmp_path, monkeypatch) -> Failures:
+    """The callbacks in private mode, with a file of notes of this test's own."""
+    monkeypatch.setattr(demo, "notes", NoteStore(tmp_path / "notes.sqlite"))
+    return Failures(demo)
+
+
+@pytest.fixture
+def choice():
+    """What is chosen above the finding: failures of bm25 on the summaries of the demo; keyword arguments change it."""
+    return lambda **changes: replace(CHOICE, **changes)
+
+
+@pytest.fixture
+def opened(event):
+    """Opens the case at a place of the list: what was shown, and the list with that place."""
+
+    def open_(tab: Failures, at: int = 0, chosen: Choice = CHOICE, session=None, author: str = "", drafts=None):
+        _, listed = tab.list_queries(chosen, Wanted(), None)
+        shown = tab.open_case(listed, drafts or Drafts(), author, session, event({"i": at}), "i")
+        return shown, shown[1]
+
+    return open_
+
+
+@pytest.fixture
+def note(event):
+    """An event of the form below a case."""
+    return lambda key, text, tags="": event({"collection": key[0], "id": key[1], "text": text, "tags": tags})
+
+
+@pytest.fixture
+def judgement(event):
+    return lambda doc, grade: event({"collection": doc[0], "doc": doc[1], "grade": grade})
+
+
+@pytest.fixture
+def sent():
+    """Name and bytes of a file for the browser."""
+
+    def read(value: str) -> tuple[str, bytes]:
+        found = json.loads(value)
+        return found["name"], base64.b64decode(found["base64"])
+
+    return read
+
+
+@pytest.fixture
+def read(demo):
+    """What is kept: of a session, or in the file."""
+    data_id = demo.dataset(DEMO).data_id
+    return lambda session=None: (session or demo.notes).read(data_id)
+
+
+@pytest.fixture
+def first_hit():
+    """The document that bm25 finds first for the open query."""
+
+    def find(tab: Failures, listed: Listed) -> tuple[str, str]:
+        desk = tab.context.desk(tab.context.dataset(DEMO))
+        main = desk.diagnosis(next(one for one in desk.runs("summary", "pool")[0] if one.label == "bm25"))
+        return main.hits(main.at(listed.keys[listed.at]))[0][0]
+
+    return find
+
+
+# The data sets that the tests of failure analysis write line by line; it is only here that two rooms share fixtures.
+_spec = spec_from_file_location("studies", Path(__file__).parents[2] / "core" / "analyze" / "conftest.py")
+_studies = module_from_spec(_spec)
+sys.modules["studies"] = _studies  # its dataclasses look their module up
+_spec.loader.exec_module(_studies)
+new_study = _studies.new_study
+
+
+@pytest.fixture(scope="session")
+def hostile(new_study) -> Diagnosis:
+    """A diagnosis in which ids, words and facets want to be code: 12 queries of a group that is ranked, 4 of two that
+    are pooled. Query n finds its document at rank n + 1 if it is one of the first 12; the others find nothing."""
+    study = new_study()
+    for at in range(16):
+        specialty = EVIL if at < 12 else f"{EVIL} {at % 2}"
+        study.query(f"{EVIL} {at:02}", f"words {EVIL} {at}" if at else "", specialty=specialty, modality=EVIL)
+        study.doc(f"{EVIL} d{at:02}", f"text {EVIL} {at}", specialty=specialty, modality=EVIL)
+        study.judge(f"{EVIL} {at:02}", f"{EVIL} d{at:02}", 2)
+        others = [f"{EVIL} d{i:02}" for i in range(16) if i != at]
+        study.rank(f"{EVIL} {at:02}", [*others[:at], f"{EVIL} d{at:02}"] if at < 12 else others)
+    dataset = study.open()
+    study.store(dataset, EVIL)
+    desk = study.desk(dataset)
+    return desk.diagnosis(desk.runs(_studies.TASK)[0][0])

@@ -18,7 +18,6 @@ from ui.failures.sheet import (
     SCRIPT,
     document_of,
     empty,
-    goto_of,
     judged_of,
     rendered,
     sheet,
@@ -162,17 +161,6 @@ def test_the_component_and_its_script_hold_no_data():
         assert f"trigger('{name}'" in SCRIPT and callable(getattr(component, name))
     for way in ("innerHTML", "insertAdjacentHTML", "document.write", "eval("):
         assert way not in SCRIPT
-
-
-@pytest.mark.parametrize(
-    ("data", "index"),
-    [
-        *[({"i": 0}, 0), ({"i": 4}, 4), ({"i": 5}, None), ({"i": -1}, None), ({"i": "1"}, None), ({"i": True}, None)],
-        *[({"i": 1.0}, None), ({"i": None}, None), ({}, None), ([1], None), (None, None), ("1", None)],
-    ],
-)
-def test_a_step_is_not_trusted(data, index):
-    assert goto_of(gr.EventData(None, data), 5) == index
 
 
 @pytest.mark.parametrize("name", ["", 1, None, [], {}, "x" * (LONGEST + 1)])
