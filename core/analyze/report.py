@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from core.analyze import slices
+from core.analyze import lists, slices
 from core.analyze.desk import Desk
 from core.analyze.diagnosis import Diagnosis
 from core.analyze.failures import FACETS
@@ -184,7 +184,7 @@ def _cell(value: Any) -> Any:
 def failure_rows(diagnosis: Diagnosis, k: int, measure: str, at: Sequence[int] | None = None) -> list[dict[str, Any]]:
     """A flat row a query, for CSV and JSON; ``at`` are the queries, in this order; by default all that fail, worst
     first. Numbers that are N/A are None."""
-    wanted = slices.chosen(diagnosis, k, measure, slices.Wanted()) if at is None else at
+    wanted = lists.chosen(diagnosis, k, measure, lists.Wanted()) if at is None else at
     return [_row(diagnosis, i, k, measure) for i in wanted]
 
 

@@ -6,16 +6,14 @@ Everything is computed from diagnoses in memory, so that a page may ask again at
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from core.analyze.diagnosis import FULL, Diagnosis
 from core.analyze.failures import BY_NAME, CAUSE, DEPTH, KINDS, depth_of
-from core.analyze.task_runs import Key
 from core.analyze.variants import PICTURE, SWAPPED, WORDS
 from core.data.dataset import DataSet
 from core.data.topics import cluster_of
@@ -26,8 +24,6 @@ BY = ("domain", "specialty", "modality", "collection", "task")
 """Groups that every data set can be asked for; facets of the queries' ``meta`` come beside them."""
 
 NOT_STATED = "not stated"
-ALL_FAIL, ONLY_THIS = "all fail", "only this one fails"
-WORST, CONTRAST = "worst", "contrast"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +90,6 @@ class Confusion:
     without: int
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which queries to list. ``group``: (facet, value), or a facet and the ``members`` that were pooled; ``found``:
-    (facet, value) of the first hit; ``kinds``: all of them must hold; ``agreement``: "", "all
-    fail" or "only this one fails"; ``text``: words that must all be in the query's text, id or facets. ``order``:
-    worst first, or by contrast with the other model (where that does best and this one worst first)."""
-
-    failing: bool = True
-    group: tuple[str, str] | None = None
-    found: tuple[str, str] | None = None
-    kinds: tuple[str, ...] = ()
-    agreement: str = ""
-    text: str = ""
-    order: str = WORST
-    members: tuple[str, ...] = field(default=())
-
-
 def value_of(diagnosis: Diagnosis, i: int, by: str) -> str:
     """The group of query ``i``: its domain, task, collection, or what its ``meta`` says of a facet."""
     if by == "domain":
@@ -165,10 +144,11 @@ def where(diagnoses: Sequence[Diagnosis], by: str, k: int, measure: str) -> list
     members: dict[str, list[int]] = defaultdict(list)
     for i, group in enumerate(marked):
         members[group].append(i)
+    pooled = f"{OTHER} (joined)" if f"={OTHER}" in members else OTHER
     result = []
     for group, at in members.items():
         joined = sorted({names[i] for i in at}) if group == OTHER else []
-        name = OTHER if joined else group[1:]
+        name = pooled if joined else group[1:]
         result.append(_group(name, bool(joined), [every[i] for i in at], failed[at], values[at], k, joined))
     last = math.inf
 
@@ -299,77 +279,3 @@ def confusion(diagnosis: Diagnosis, facet: str) -> Confusion:
     names = tuple(sorted(totals, key=lambda name: (-totals[name], name)))
     counts = tuple(tuple(known.get((asked, found), 0) for found in names) for asked in names)
     return Confusion(facet, names, counts, sum(known.values()), sum(pairs.values()) - sum(known.values()))
-
-
-def chosen(
-    diagnosis: Diagnosis, k: int, measure: str, wanted: Wanted, others: Sequence[Diagnosis] = (), contrast: int = 0
-) -> list[int]:
-    """The positions of the wanted queries, worst first: by the measure, then by how deep the first relevant document
-    is, then by name. ``others`` are the diagnoses of other runs, of which ``others[contrast]`` is the one to contrast
-    with; queries that it lacks stand last then."""
-    failed = diagnosis.failed(k)
-    keys = [(query.collection, query.id) for query in diagnosis.queries]
-    keep = np.ones(len(keys), bool)
-    if wanted.failing:
-        keep &= failed
-    if wanted.group is not None:
-        by, value = wanted.group
-        values = set(wanted.members) or {value}
-        keep &= np.array([value_of(diagnosis, i, by) in values for i in range(len(keys))], bool)
-    if wanted.found is not None:
-        facet, value = wanted.found
-        keep &= np.array([top.get(facet) == value for top in diagnosis.top], bool)
-    for kind in wanted.kinds:
-        if BY_NAME[kind].role == DEPTH:
-            keep &= np.array([depth_of(int(first), k) == kind for first in diagnosis.first], bool)
-        else:
-            keep &= np.array([kind in found for found in diagnosis.found], bool)
-    if wanted.agreement:
-        keep &= _agree(keys, failed, wanted.agreement, others, k)
-    for word in folded(wanted.text).split():
-        keep &= np.array([word in text for text in texts(diagnosis)], bool)
-    at = np.flatnonzero(keep)
-    values = diagnosis.measured(measure)
-    deep = np.where(diagnosis.first == 0, np.iinfo(np.int32).max, diagnosis.first)
-    if wanted.order == CONTRAST and others:
-        gaps = gap(diagnosis, others[contrast], measure)
-        return sorted(at.tolist(), key=lambda i: (math.isnan(gaps[i]), _last(gaps[i]), -deep[i], keys[i]))
-    return sorted(at.tolist(), key=lambda i: (_last(values[i]), -deep[i], keys[i]))
-
-
-def _last(value: float) -> float:
-    return math.inf if math.isnan(value) else float(value)
-
-
-def gap(diagnosis: Diagnosis, other: Diagnosis, measure: str) -> np.ndarray:
-    """float64 [n]: this run's measure less the other's; NaN where the other lacks the query or the measure."""
-    there = other.measured(measure)
-    at = [other.at((query.collection, query.id)) for query in diagnosis.queries]
-    theirs = np.array([np.nan if i is None else there[i] for i in at], np.float64)
-    return diagnosis.measured(measure) - theirs
-
-
-def _agree(keys: Sequence[Key], failed: np.ndarray, agreement: str, others: Sequence[Diagnosis], k: int) -> np.ndarray:
-    """Whether every run that has a query fails on it, or this run alone does; where no other has it, neither."""
-    result = np.zeros(len(keys), bool)
-    theirs = [(other, other.failed(k)) for other in others]
-    for i, key in enumerate(keys):
-        found = [bool(flags[at]) for other, flags in theirs if (at := other.at(key)) is not None]
-        result[i] = bool(failed[i]) and bool(found) and (all(found) if agreement == ALL_FAIL else not any(found))
-    return result
-
-
-def folded(text: str) -> str:
-    """Text as it is searched: NFKC, case folded, white space collapsed."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def texts(diagnosis: Diagnosis) -> list[str]:
-    """What can be searched of each query: its words, id, collection and facets, folded; made once a diagnosis."""
-    if "texts" not in diagnosis.memo:
-        skip = {"case", "cluster", "split"}
-        diagnosis.memo["texts"] = [
-            folded(" ".join([q.id, q.collection, q.text, *(str(v) for name, v in q.meta.items() if name not in skip)]))
-            for q in diagnosis.queries
-        ]
-    return diagnosis.memo["texts"]

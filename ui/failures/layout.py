@@ -11,8 +11,8 @@ import gradio as gr
 
 from core.analyze.case import MOST_COLUMNS
 from core.analyze.failures import FACETS
+from core.analyze.lists import Wanted
 from core.analyze.notes import SessionNotes
-from core.analyze.slices import Wanted
 from core.context import AppContext
 from core.figures.failures import SEPARATOR
 from ui.charts import chart, point_of

@@ -10,7 +10,7 @@ from pathlib import Path
 import gradio as gr
 
 from core.analyze.diagnosis import Diagnosis
-from core.analyze.slices import Wanted
+from core.analyze.lists import Wanted
 from ui.cards import escape
 from ui.failures.where import kind_words
 from ui.text import KINDS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from core.analyze.lists import Wanted
 from core.analyze.rejudge import Overlay
-from core.analyze.slices import Wanted
 from core.analyze.task_runs import Key
 
 DRAFTS = 50

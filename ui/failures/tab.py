@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 
 import gradio as gr
 
-from core.analyze import slices
+from core.analyze import lists, slices
 from core.analyze.case import MOST_COLUMNS, CaseSheet, case_sheet
 from core.analyze.diagnosis import Diagnosis
 from core.analyze.failures import FACETS, KINDS
+from core.analyze.lists import ALL_FAIL, CONTRAST, ONLY_THIS, WORST, Wanted
 from core.analyze.notes import Notes, NotesError, SessionNotes
 from core.analyze.rejudge import Annotations, Judged, Note, Overlay, now, tags_of
 from core.analyze.rejudge_files import from_csv, qrels_zip, to_csv
 from core.analyze.report import Report, failure_rows, overview, provenance, rows_csv
-from core.analyze.slices import ALL_FAIL, CONTRAST, ONLY_THIS, WORST, Wanted
 from core.analyze.task_runs import TaskRun, colour_of
 from core.context import AppContext
 from core.data.dataset import DataSet
@@ -227,7 +227,7 @@ class Failures:
             dataset = self.context.dataset(choice.label)
             diagnoses, others = self._diagnoses(choice, overlay, bool(wanted.agreement), progress)
             wanted = replace(wanted, members=self._members(choice, wanted, diagnoses[0]))
-            at = slices.chosen(diagnoses[0], choice.k, choice.measure, wanted, others)
+            at = lists.chosen(diagnoses[0], choice.k, choice.measure, wanted, others)
         except Exception as error:
             return errors.explain(error), Listed()
         keys = tuple((diagnoses[0].queries[i].collection, diagnoses[0].queries[i].id) for i in at)

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.analyze import slices
+from core.analyze import lists, slices
 from core.analyze.diagnosis import Diagnosis
 from core.analyze.rejudge import Overlay
 from core.analyze.report import Report, failure_rows, finding, overview, provenance, report, rows_csv
@@ -184,7 +184,7 @@ def test_without_an_ablation_nothing_is_said_of_it(small):
 
 def test_rows_are_the_failures_worst_first_with_numbers_or_nothing(diagnosis):
     rows = failure_rows(diagnosis, 1, "nDCG@10")
-    at = slices.chosen(diagnosis, 1, "nDCG@10", slices.Wanted())
+    at = lists.chosen(diagnosis, 1, "nDCG@10", lists.Wanted())
     assert [(row["collection"], row["query"]) for row in rows] == [
         (diagnosis.queries[i].collection, diagnosis.queries[i].id) for i in at
     ]

@@ -14,18 +14,12 @@ import pytest
 
 from core.analyze.diagnosis import Diagnosis
 from core.analyze.failures import BY_NAME, CAUSE, DEPTH, KINDS, depth_of
+from core.analyze.lists import ALL_FAIL, CONTRAST, ONLY_THIS, Wanted, chosen, folded, gap
 from core.analyze.slices import (
-    ALL_FAIL,
-    CONTRAST,
     NOT_STATED,
-    ONLY_THIS,
-    Wanted,
     ablation,
-    chosen,
     confusion,
     facets,
-    folded,
-    gap,
     groups_of,
     kinds,
     unexplained,
@@ -128,7 +122,8 @@ def test_where_against_plain_loops(dataset, by, seed) -> None:
         else:
             groups[name, False] = members
     if rest:
-        groups[OTHER, True] = [(d, i) for d, i in queries if (d, i) in rest]
+        taken = any(name == OTHER for name, _ in groups)  # the joined ones then need another name
+        groups[f"{OTHER} (joined)" if taken else OTHER, True] = [(d, i) for d, i in queries if (d, i) in rest]
     found = where(diagnoses, by, K, MEASURE)
     assert {(g.name, g.pooled) for g in found} == set(groups)
     if by == "specialty":

@@ -14,8 +14,8 @@ import pytest
 
 from core.analyze.case import CaseSheet, Column, Gold, Kind, Line, Picture, SheetDoc, SheetQuery
 from core.analyze.diagnosis import Diagnosis
+from core.analyze.lists import Wanted
 from core.analyze.notes import NoteStore
-from core.analyze.slices import Wanted
 from core.context import AppContext
 from core.settings import Settings
 from ui.failures.state import Choice, Drafts, Listed

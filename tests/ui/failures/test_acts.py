@@ -9,9 +9,9 @@ from html import unescape
 import gradio as gr
 import pytest
 
+from core.analyze.lists import Wanted
 from core.analyze.notes import SessionNotes
 from core.analyze.rejudge import MOST_TEXT, Annotations
-from core.analyze.slices import Wanted
 from ui.failures.state import DRAFTS, Drafts, Listed
 from ui.failures.tab import JUDGED, JUDGED_AGAIN, NO_AUTHOR, SAVED, UNSAVED, Failures
 

@@ -13,10 +13,10 @@ from html import unescape
 import gradio as gr
 import pytest
 
+from core.analyze.lists import Wanted
 from core.analyze.notes import SessionNotes
 from core.analyze.rejudge import Annotations
 from core.analyze.rejudge_files import COLUMNS
-from core.analyze.slices import Wanted
 from ui.failures.state import Drafts, Listed
 
 DEMO = "Demo library"

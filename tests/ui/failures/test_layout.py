@@ -9,8 +9,8 @@ import gradio as gr
 import pytest
 from starlette.testclient import TestClient
 
+from core.analyze.lists import Wanted
 from core.analyze.notes import NoteStore, SessionNotes
-from core.analyze.slices import Wanted
 from ui.app import build
 from ui.failures.state import Drafts, Listed
 from ui.failures.tab import CUTS, Failures

@@ -10,7 +10,7 @@ from html import unescape
 import numpy as np
 import pytest
 
-from core.analyze.slices import Wanted
+from core.analyze.lists import Wanted
 from ui.failures.listing import LONGEST, NOTHING, PAGE, rendered
 
 MEASURE = "nDCG@10"

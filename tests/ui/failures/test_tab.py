@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.analyze import slices
+from core.analyze import lists, slices
 from core.analyze.failures import BY_NAME, DEPTH, KINDS
-from core.analyze.slices import ALL_FAIL, CONTRAST, ONLY_THIS, Wanted
+from core.analyze.lists import ALL_FAIL, CONTRAST, ONLY_THIS, Wanted
 from core.context import AppContext
 from core.evaluate.measures import ALL
 from core.settings import Settings
@@ -223,7 +223,7 @@ def test_models_agree_or_differ(tab, choice, diagnosis):
     assert listed_by(tab, choice(), agreement=ALL_FAIL) == [key for key in everything if all(fails(key))]
     alone = [key for key in everything if not any(fails(key))]
     assert listed_by(tab, choice(beside=("medlite",)), agreement=ONLY_THIS) == alone and alone
-    gaps = dict(zip(keys_of(main, range(len(main.queries))), slices.gap(main, medlite, "nDCG@10"), strict=True))
+    gaps = dict(zip(keys_of(main, range(len(main.queries))), lists.gap(main, medlite, "nDCG@10"), strict=True))
     # The first of those beside it is held against it, whichever runs are looked at for agreement.
     for agreement in ("", ONLY_THIS):
         keys = listed_by(tab, choice(beside=("medlite", "late")), order=CONTRAST, agreement=agreement)
@@ -323,7 +323,7 @@ def test_another_tab_chooses_run_and_group_and_opens_a_query(tab, choice):
     )  # fmt: skip
     assert measure.value == "nDCG@10" and shown_for == DEMO
     assert tab.filters_of(request) == (False, "CT", "", "", "", CONTRAST, None)
-    assert tab.filters_of(replace(request, beside=()))[5] == slices.WORST
+    assert tab.filters_of(replace(request, beside=()))[5] == lists.WORST
     shown = tab.open_asked(request, all_listed, Drafts(), "", None)
     assert shown[1] == replace(all_listed, at=7) and f"query {key[1]}" in shown[0]
     for other in (None, replace(request, key=None), replace(request, key=("a", "b"))):
