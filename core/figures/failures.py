@@ -74,7 +74,7 @@ def rates(groups: Sequence[Group], title: str, k: int, colour: str) -> Figure:
         xaxis=style.axis(f"share of queries without a relevant document in the first {k} (%)") | {"range": [0, end]},
         yaxis=style.rows(labels),
         annotations=beside,
-        margin={"r": 190},
+        margin={"r": 212},
         meta=style.narrow(
             yaxis={"ticktext": short},
             xaxis={"title": {"text": "failures (%)"}},
