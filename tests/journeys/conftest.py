@@ -39,6 +39,9 @@ WATCH = """() => { let began = false; window.searched = false;
 """Set ``window.searched`` once the strip has shown that a search runs, and then that none does. What it brought may
 equal what stood there, so that nothing else tells."""
 
+STILL = "() => document.getAnimations().every(a => a.playState !== 'running' || a.effect.getTiming().iterations > 1)"
+"""Nothing fades or moves but what turns for ever."""
+
 CARRY = """([place, kind, sent, name, type]) => {
   const bytes = Uint8Array.from(atob(sent), c => c.charCodeAt(0)), data = new DataTransfer();
   data.items.add(new File([bytes], name, {type}));
@@ -171,6 +174,7 @@ class Visit:
         with self.page.expect_response(lambda r: "/queue/join" in r.url):
             press() if press else self.page.click("#go")
         self.page.wait_for_function("() => window.searched", timeout=timeout)
+        self.page.wait_for_function(STILL)  # what was dimmed while the search ran is itself again
         return [tuple(pair) for pair in self.hits()]
 
     def say(self, words: str) -> None:

@@ -190,8 +190,7 @@ def test_no_value_is_a_sentence(look):
     assert page.locator("#rates .m3-nothing").is_hidden()
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
 def test_charts_fit_pass_axe_and_take_no_tab_stop(look, width, dark):
     page = look(width, dark)
     for name in ("rates", "confusion", "kinds"):

@@ -102,8 +102,7 @@ def test_an_open_panel_stays_with_its_tab(demo_server, visit):
     visit.fits("back on the Search tab")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
 def test_all_tabs_are_in_view_and_pass_axe(demo_server, visit, width, dark):
     visit = visit(demo_server, width=width, dark=dark)
     page = visit.page
