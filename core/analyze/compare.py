@@ -1,8 +1,8 @@
 """Comparison of runs on the queries they share: means, rank intervals, and a verdict on every pair.
 
 The tests of one family are all pairs of *listed* runs of one data set, task and measure: the macro mean is one family,
-the domains together another. Who ticks which runs on a screen changes what is shown (`Comparison.as_dict`), never a p
-value: give `compare` what `family` returns.
+the domains together another, and so are the groups of any other facet. Who ticks which runs on a screen changes what
+is shown (`Comparison.as_dict`), never a p value: give `compare` what `family` returns.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from core.analyze.scored import CONDITIONS, Key, Scored, family, from_stored, unlisted
+from core.analyze.scored import Key, Scored, family, from_stored, mixed, unlisted
 from core.evaluate.stats import (
     FEWEST,
+    OTHER,
     Estimate,
     Randomised,
     cluster_mean,
@@ -26,6 +27,7 @@ from core.evaluate.stats import (
     holm,
     macro,
     macro_weights,
+    pooled_groups,
     rank_intervals,
     sign_flips,
     smallest_detectable,
@@ -60,7 +62,8 @@ class Pair:
     """``a`` − ``b`` on their queries, ``verdict`` as said of ``a``.
 
     ``test`` has the p value before adjustment; it and ``p_adjusted`` are None where nothing is tested. ``outcomes``:
-    (wins, ties, losses) of ``a`` by domain. ``detectable``: the smallest difference one such test would find.
+    (wins, ties, losses) of ``a``, by domain in the macro and under its own name in a group. ``detectable``: the
+    smallest difference one such test would find.
     """
 
     a: str
@@ -85,12 +88,17 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The macro mean or one domain. ``standings`` by mean, N/A last; ``pairs`` by name; ``reason``: why no tests."""
+    """The macro mean, one domain, or one group of another facet.
+
+    ``standings`` by mean, N/A last; ``pairs`` by name; ``reason``: why no tests; ``members``: the groups that were
+    joined here because they have too few clusters.
+    """
 
     name: str
     standings: tuple[Standing, ...]
     pairs: tuple[Pair, ...]
     reason: str = ""
+    members: tuple[str, ...] = ()
 
     def pair(self, a: str, b: str) -> Pair | None:
         """The pair as said of ``a``; None where one of them is N/A here or unknown."""
@@ -102,7 +110,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``macro`` and ``domains`` are two families of tests, each adjusted (Holm) over all of its pairs."""
+    """``macro`` and ``domains`` are two families of tests, each adjusted (Holm) over all of its pairs.
+
+    ``domains`` are the groups of whatever facet was asked for; the macro mean is always that over the domains.
+    """
 
     task: str
     measure: str
@@ -116,7 +127,8 @@ class Comparison:
         def group(one: Group) -> dict[str, Any]:
             standings = [asdict(s) for s in one.standings if shown is None or s.name in shown]
             pairs = [asdict(p) for p in one.pairs if shown is None or {p.a, p.b} <= set(shown)]
-            return {"name": one.name, "reason": one.reason, "standings": standings, "pairs": pairs}
+            joined = {"members": list(one.members)} if one.members else {}
+            return {"name": one.name, "reason": one.reason, **joined, "standings": standings, "pairs": pairs}
 
         parts = {"macro": group(self.macro), "domains": [group(one) for one in self.domains]}
         return _plain({"task": self.task, "measure": self.measure, **parts, "warnings": list(self.warnings)})
@@ -130,13 +142,16 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def compare(scored: Sequence[Scored]) -> Comparison:
-    """Compare the listed runs of one task and measure with one another.
+def compare(
+    scored: Sequence[Scored], groups: Mapping[Key, str] | None = None, overall: Group | None = None
+) -> Comparison:
+    """Compare the listed runs of one task and measure with one another, by domain or by other ``groups`` of queries.
 
     Runs that are N/A in a domain (no queries there, or NaN) stand last in it and in the macro, without rank and
-    without tests. Domains of fewer than `FEWEST` clusters show means, without ranks and tests. ValueError where the
-    runs are of several tasks or measures, share a name, disagree about the cluster or domain of a query, or have
-    different queries in a domain.
+    without tests. Domains of fewer than `FEWEST` clusters show means, without ranks and tests; other groups as small
+    are joined, and the same holds for what they make together. ``overall``: the macro of these runs where it is known
+    from another grouping. ValueError where the runs are of several tasks or measures, share a name, disagree about the
+    cluster or domain of a query, or have different queries in a domain, and where a query has no group.
     """
     runs = sorted(scored, key=lambda run: run.name)
     for what in ("task", "measure"):
@@ -145,9 +160,9 @@ def compare(scored: Sequence[Scored]) -> Comparison:
     if len({run.name for run in runs}) != len(runs):
         raise ValueError("two runs have one name; give each its own, so that the table can tell them apart")
     table = _Table(runs)
-    tested = [table.part(domain) for domain in table.all_domains]
-    overall = table.part(None)
-    return Comparison(runs[0].task, runs[0].measure, _judged([overall])[0], tuple(_judged(tested)), _warnings(runs))
+    parts = [table.domain(name) for name in table.all_domains] if groups is None else table.groups(groups)
+    whole = overall or _judged([table.macro()])[0]
+    return Comparison(runs[0].task, runs[0].measure, whole, tuple(_judged(parts)), mixed(runs))
 
 
 @dataclass(frozen=True)
@@ -160,6 +175,7 @@ class _Part:
     missing: Mapping[str, str]
     pairs: Sequence[Pair]
     reason: str
+    members: tuple[str, ...]
 
 
 class _Table:
@@ -202,37 +218,89 @@ class _Table:
             elif lost:
                 gaps[run.name] = f"N/A: {lost} of {len(keys)} queries in {domain} have no value"
 
-    def part(self, domain: str | None) -> _Part:
-        """One domain, or the macro over all of them where it is None."""
-        at = [i for i, name in enumerate(self.domains) if domain in (None, name)]
-        clusters, domains = [self.clusters[i] for i in at], [self.domains[i] for i in at]
-        gaps = [self.gaps[name] for name in (self.all_domains if domain is None else [domain])]
-        missing = {name: reason for gap in reversed(gaps) for name, reason in gap.items()}
+    def macro(self) -> _Part:
+        """The mean over all domains."""
+        missing = {name: reason for gap in reversed(self.gaps.values()) for name, reason in gap.items()}
+        return self._part(MACRO, range(len(self.keys)), missing, whole=True)
+
+    def domain(self, name: str) -> _Part:
+        """One domain."""
+        at = [i for i, domain in enumerate(self.domains) if domain == name]
+        return self._part(name, at, self.gaps[name])
+
+    def groups(self, groups: Mapping[Key, str]) -> list[_Part]:
+        """Every group by name, and last what the small ones make together."""
+        lost = next((key for key in self.keys if key not in groups), None)
+        if lost is not None:
+            raise ValueError(f"query {lost[1]!r} of {lost[0]} has no group")
+        names = [groups[key] for key in self.keys]
+        # Marked, because a group of the data may itself be called "other".
+        marked = pooled_groups([f"={name}" for name in names], self.clusters)
+        members: dict[str, list[int]] = defaultdict(list)
+        for i, group in enumerate(marked):
+            members[group].append(i)
+        joined = members.pop(OTHER, None)
+        parts = [self._part(group[1:], at, self._lacking(group[1:], at)) for group, at in sorted(members.items())]
+        if joined:
+            name = f"{OTHER}, joined" if f"={OTHER}" in members else OTHER
+            parts.append(
+                self._part(name, joined, self._lacking(name, joined), tuple(sorted({names[i] for i in joined})))
+            )
+        return parts
+
+    def _lacking(self, group: str, at: Sequence[int]) -> dict[str, str]:
+        """Which runs are N/A in a group, and why; whole domains may be missing."""
+        gaps = {}
+        for run, row in zip(self.runs, self.values[:, at], strict=True):
+            absent = sum(self.keys[i] not in run.values for i in at)
+            lost = int(np.count_nonzero(~np.isfinite(row))) - absent
+            if absent == len(at):
+                gaps[run.name] = f"N/A: no queries in {group}"
+            elif absent:
+                gaps[run.name] = f"N/A: {absent} of {len(at)} queries in {group} are in no run"
+            elif lost:
+                gaps[run.name] = f"N/A: {lost} of {len(at)} queries in {group} have no value"
+        return gaps
+
+    def _part(
+        self,
+        name: str,
+        at: Sequence[int],
+        missing: Mapping[str, str],
+        members: tuple[str, ...] = (),
+        whole: bool = False,
+    ) -> _Part:
+        """The queries ``at`` these places; ``members`` are the groups they were joined of; ``whole``: all domains."""
+        clusters = [self.clusters[i] for i in at]
+        domains = [self.domains[i] for i in at] if whole else [name] * len(at)
         many, weights = len(set(clusters)), macro_weights(domains, sorted(set(domains)))
 
         def mean(values: np.ndarray, bounds: tuple[float, float]) -> Estimate:
-            if domain is None:
+            if whole:
                 return macro(values, clusters, domains, self.all_domains, bounds)
             return cluster_mean(values, clusters, bounds)
 
         rows = {run.name: self.values[i, at] for i, run in enumerate(self.runs)}
         estimates = {
-            name: Estimate(math.nan, None, None, len(at), many, missing[name])
-            if name in missing
+            run: Estimate(math.nan, None, None, len(at), many, missing[run])
+            if run in missing
             else mean(row, (0.0, 1.0))
-            for name, row in rows.items()
+            for run, row in rows.items()
         }
         names = list(combinations([run.name for run in self.runs if run.name not in missing], 2))
-        few = domain is not None and many < FEWEST
-        reason = f"{many} clusters: fewer than {FEWEST} are neither ranked nor tested" if few else ""
+        reason = ""
+        if members:
+            reason = f"{len(members)} groups of fewer than {FEWEST} clusters each: neither ranked nor tested"
+        elif many < FEWEST and not whole:
+            reason = f"{many} clusters: fewer than {FEWEST} are neither ranked nor tested"
         differences = np.array([rows[a] - rows[b] for a, b in names]).reshape(len(names), len(at))
-        tests = [None] * len(names) if few else sign_flips(cluster_sums(differences.T, clusters, weights))
+        tests = [None] * len(names) if reason else sign_flips(cluster_sums(differences.T, clusters, weights))
         pairs = []
         for (a, b), d, test in zip(names, differences, tests, strict=True):
             difference = mean(d, _RANGE)
             detectable = smallest_detectable(difference)
             pairs.append(Pair(a, b, difference, test, None, OPEN, detectable, _outcomes(d, domains)))
-        return _Part(domain or MACRO, self.runs, estimates, missing, pairs, reason)
+        return _Part(name, self.runs, estimates, missing, pairs, reason, members)
 
 
 def _outcomes(differences: np.ndarray, domains: Sequence[str]) -> dict[str, tuple[int, int, int]]:
@@ -253,7 +321,7 @@ def _judged(parts: Sequence[_Part]) -> list[Group]:
             sure = p is not None and p <= ALPHA
             verdict = (BETTER if pair.difference.mean > 0 else WORSE) if sure else OPEN
             pairs.append(replace(pair, p_adjusted=p, verdict=verdict))
-        groups.append(Group(part.name, _standings(part, pairs), tuple(pairs), part.reason))
+        groups.append(Group(part.name, _standings(part, pairs), tuple(pairs), part.reason, part.members))
     return groups
 
 
@@ -273,22 +341,3 @@ def _standings(part: _Part, pairs: Sequence[Pair]) -> tuple[Standing, ...]:
     ]
     last = math.inf  # N/A has no mean to sort by
     return tuple(sorted(rows, key=lambda row: (last if row.name in part.missing else -row.estimate.mean, row.name)))
-
-
-def _warnings(runs: Sequence[Scored]) -> tuple[str, ...]:
-    found = []
-    for key, words in CONDITIONS.items():
-        states = [str(run.conditions.get(key, "not stated")) for run in runs]
-        if len(set(states)) > 1:
-            said = ", ".join(f"{run.name} {state}" for run, state in zip(runs, states, strict=True))
-            found.append(f"The runs differ in {words}: {said}.")
-    plans = {run.conditions["fold_plan"] for run in runs if run.conditions.get("fold_plan")}
-    if len(plans) > 1:
-        found.append(f"The cross-fitted runs follow {len(plans)} plans of folds.")
-    revisions: dict[str, set[str]] = defaultdict(set)
-    for run in runs:
-        revisions[run.model_id].add(run.revision)
-    for model, several in sorted(revisions.items()):
-        if len(several) > 1:
-            found.append(f"Several revisions of {model} are compared: {', '.join(sorted(several))}.")
-    return tuple(found)

@@ -12,7 +12,7 @@ from core.data.topics import cluster_of
 from core.embed.pipeline import Pipeline
 from core.evaluate.evaluate import OFFLINE
 from core.evaluate.make import judged_by
-from core.evaluate.run import StoredRun, stored_runs
+from core.evaluate.run import RunInfo, StoredRun, stored_runs
 from core.models import specs
 from core.retrievers.fair import trained_cases
 from core.retrievers.fused import GREY
@@ -89,12 +89,9 @@ def _usual(runs: Iterable[StoredRun], task: str) -> str:
 def _of_task(
     dataset: DataSet, workspace: Workspace, task: str, scope: str, runs: list[StoredRun], reasons: list[str]
 ) -> tuple[list[TaskRun], list[str]]:
-    together: dict[tuple, dict[str, StoredRun]] = defaultdict(dict)
-    for run in sorted(runs, key=lambda run: (run.info.depth, run.info.run_id)):
-        if _scope(run) == scope and run.info.overlay == judged_by(dataset):
-            together[_made(run)][run.info.place] = run
+    together = made_alike(run for run in runs if _scope(run) == scope and run.info.overlay == judged_by(dataset))
     best: dict[tuple[str, bool], list[StoredRun]] = {}
-    for parts in sorted((list(places.values()) for places in together.values()), key=_newest):
+    for parts in sorted(together, key=_newest):
         best[parts[0].info.model, bool(parts[0].info.fold_plan)] = parts
     found = []
     for (model, cross_fitted), parts in best.items():
@@ -112,10 +109,18 @@ def _of_task(
     return sorted(found, key=lambda run: (order.get(run.model, len(order)), run.label)), reasons
 
 
+def made_alike(runs: Iterable[StoredRun]) -> list[list[StoredRun]]:
+    """The runs of each model and setting together, one a place: of two imports for one place the deeper counts."""
+    together: dict[tuple, dict[str, StoredRun]] = defaultdict(dict)
+    for run in sorted(runs, key=lambda run: (run.info.depth, run.info.run_id)):
+        together[_made(run)][run.info.place] = run
+    return [list(places.values()) for places in together.values()]
+
+
 def _made(run: StoredRun) -> tuple:
     """What the runs of one model on several places share; an import's differ in their files, and so in their depth."""
     info = run.info
-    who = (info.model, info.model_id, info.revision, info.index_kind)
+    who = (info.model, info.model_id, info.revision, info.index_kind, info.variant, info.overlay, info.split)
     if info.index_kind == "imported":
         return who
     return (*who, info.encoder_ids, info.fusion, info.weight, info.centring, info.depth, info.fold_plan)
@@ -124,16 +129,27 @@ def _made(run: StoredRun) -> tuple:
 def _newest(parts: list[StoredRun]) -> tuple:
     """Sorts last what counts: the revision of the table of models, the most places, the deepest."""
     info = parts[0].info
-    own = specs.SPECS.get(info.model)
-    present = own is None or (info.model_id, info.revision) == (own.model_id, own.revision)
-    return present, len(parts), max(part.info.depth for part in parts), info.revision, info.run_id
+    return is_present(info), len(parts), max(part.info.depth for part in parts), info.revision, info.run_id
+
+
+def is_present(info: RunInfo) -> bool:
+    """Whether a run is of the revision in the table of models, a hybrid's of those of its parts; True for imports."""
+    own = [specs.SPECS.get(part) for part in parts_of(info.model)]
+    if info.index_kind == "imported" or None in own:
+        return True
+    same_model = len(own) > 1 or info.model_id == own[0].model_id
+    return same_model and info.revision == "; ".join(spec.revision for spec in own)
+
+
+def parts_of(model: str) -> list[str]:
+    """The models that a name stands for: itself, or the parts of a hybrid."""
+    return model.partition(":")[2].split("+") if ":" in model else [model]
 
 
 def _seen(dataset: DataSet, workspace: Workspace, task: str, model: str) -> frozenset[Key]:
     """Queries of the task whose case or topic a model, or a part of a hybrid, was trained on."""
-    parts = model.partition(":")[2].split("+") if ":" in model else [model]
     cases: set[str] = set()
-    for part in parts:
+    for part in parts_of(model):
         if part in specs.SPECS and specs.SPECS[part].live:
             cases |= trained_cases(dataset, Pipeline(specs.load(part), workspace))
     if not cases:

@@ -1,4 +1,4 @@
-"""Commands on runs: evaluate, import, holes, compare, ship."""
+"""Commands on runs: evaluate, import, holes, compare, cost, ship."""
 
 from __future__ import annotations
 
@@ -199,12 +199,12 @@ def compare(
     run: Annotated[list[str] | None, typer.Option(help="Model to show; may be repeated. All when left out.")] = None,
     task: Annotated[list[str] | None, typer.Option(help="Only this task; may be repeated.")] = None,
     measure: Annotated[str, typer.Option(help="Measure that is compared.")] = "nDCG@10",
+    by: Annotated[str, typer.Option(help="Facet to group by: domain, specialty, modality, collection, …")] = "domain",
     as_json: AsJson = False,
     qrels: Qrels = "test",
 ) -> None:
     """Which stored runs are better, and which differences are not established; every listed run takes part."""
-    from core.analyze.compare import compare as compare_runs
-    from core.analyze.listed import listed
+    from core.analyze.league import Leagues
     from core.cli.printing import print_comparison
     from core.data.layouts import DataError
     from core.evaluate.measures import ALL
@@ -214,18 +214,18 @@ def compare(
     bar = Bar()
     dataset, workspace = open_data(data, qrels, bar)
     results = []
+    leagues = Leagues(dataset, workspace)
     try:
         for name in task or dataset.tasks:
-            dataset.pool(name)
-            scored, refused = listed(dataset, workspace, name, measure)
-            for reason in refused:
+            scored, left_out = leagues.listed(name, measure)
+            for reason in left_out:
                 typer.echo(reason, err=True)
             unknown = sorted(set(run or ()) - {s.name for s in scored})
             if unknown:
-                known = ", ".join(s.name for s in scored) or "none"
+                known = ", ".join(sorted(s.name for s in scored)) or "none"
                 fail(f"{name} has no listed run of {unknown[0]!r}; there are: {known}. evaluate makes runs.")
             if scored:
-                results.append(compare_runs(scored).as_dict(run))
+                results.append(leagues.of(name, measure, by).comparison.as_dict(run))
     except (DataError, ValueError, OSError) as error:
         fail(error)
     if not results:
@@ -234,6 +234,44 @@ def compare(
         print_json(results)
     else:
         print_comparison(results)
+
+
+@app.command()
+def cost(
+    data: Data,
+    model: Annotated[
+        list[str] | None, typer.Option(help="Model or hybrid; may be repeated. All when left out.")
+    ] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Only this task; may be repeated.")] = None,
+    as_json: AsJson = False,
+    qrels: Qrels = "test",
+) -> None:
+    """Measure what models cost on this machine: time to encode, bytes of the index, size of the model."""
+    from core.cli.printing import print_costs
+    from core.data.layouts import DataError
+    from core.evaluate import cost as costs
+    from core.evaluate.evaluate import OFFLINE
+    from core.models.base import ModelUnavailable
+    from core.retrievers.fused import hybrid_of
+
+    bar = Bar()
+    dataset, workspace = open_data(data, qrels, bar)
+    names = list(dict.fromkeys(model or OFFLINE))
+    found = []
+    try:
+        parts = [part for name in names for part in (hybrid_of(name) or ("", (name,)))[1]]
+        for chosen in task or dataset.tasks:
+            for part in dict.fromkeys(parts):
+                costs.store(costs.measure(dataset, workspace, chosen, part, bar), workspace)
+            found += [costs.cost_of(dataset, workspace, chosen, name) for name in names]
+    except (DataError, ModelUnavailable, KeyError, OSError) as error:
+        bar.close()
+        fail(error.args[0] if isinstance(error, KeyError) else error)
+    bar.close()
+    if as_json:
+        print_json([dataclasses.asdict(one) for one in found])
+    else:
+        print_costs(found)
 
 
 @app.command()

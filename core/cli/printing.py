@@ -189,6 +189,24 @@ def print_comparison(results: list[dict[str, Any]]) -> None:
             line(f"Warning: {warning}")
 
 
+def print_costs(found: list[Any]) -> None:
+    """A line a model and task, with the load it was measured under, and on which machine."""
+    heads = ("ms a document", "ms a query", "bytes a document", "model, MB", "load", "n (documents / queries)")
+    line(f"{'task':16} {'model':20} {'  '.join(heads)}")
+    for one in found:
+        if one.reason:
+            line(f"{one.task:16} {one.model:20} {one.reason}")
+            continue
+        line(
+            f"{one.task:16} {one.model:20} {1000 * one.document_seconds:13.2f}  {1000 * one.query_seconds:10.2f}  "
+            f"{one.document_bytes:16,.0f}  {one.model_bytes / 1e6:9.1f}  {one.conditions['load']:4}  "
+            f"{one.documents} / {one.queries}"
+        )
+    where = ("{machine}, {cores} cores, {date}".format(**one.conditions) for one in found if not one.reason)
+    for place in dict.fromkeys(where):
+        line(f"Measured on {place}; times under load, and of other machines, are not comparable.")
+
+
 def _ends(estimate: dict[str, Any]) -> str:
     return "" if estimate["low"] is None else f"[{estimate['low']:.3f}, {estimate['high']:.3f}]"
 

@@ -1,4 +1,4 @@
-"""Fill the store that the repository ships for the demo: vectors, match strengths and runs of the models in it.
+"""Fill the store that the repository ships for the demo: vectors, match strengths, runs and costs of the models in it.
 
 Everything is made from scratch in a workspace of its own, so that nothing old is shipped, and put in place at the end.
 """
@@ -13,8 +13,10 @@ from typing import Any
 
 from core.data.dataset import open_dataset, silent
 from core.embed.pipeline import Progress
+from core.evaluate.cost import measure, store
 from core.evaluate.evaluate import OFFLINE, Choice, Evaluation
 from core.evaluate.run import TIMING
+from core.models import specs
 from core.retrievers.ablated import why_not
 from core.retrievers.dense import Dense
 from core.search.calibrate import calibrate
@@ -35,7 +37,7 @@ def ship(out: Path, models: Sequence[str] | None = None, progress: Progress = si
         evaluation = Evaluation(dataset, made, Choice(), progress)
         rows = [row for model in models or OFFLINE for row in _model(evaluation, model, progress)]
         out.mkdir(parents=True, exist_ok=True)
-        for part in ("vectors", "index", "runs"):
+        for part in ("vectors", "index", "runs", "costs"):
             shutil.rmtree(out / part, ignore_errors=True)
         for file in _kept(made.root):
             target = out / file.relative_to(made.root)
@@ -45,10 +47,12 @@ def ship(out: Path, models: Sequence[str] | None = None, progress: Progress = si
 
 
 def _kept(root: Path) -> Iterator[Path]:
-    """What takes long to make. Indexes are joined from vectors in a moment, and times are those of one machine."""
+    """What takes long to make. Indexes are joined from vectors in a moment, and times of runs are those of one machine;
+    so are costs, but each names the machine that ships and how busy it was."""
     yield from root.glob("vectors/*/*/block-*/*")
     yield from root.glob(f"index/*/*/*/{FILE}")
     yield from (file for file in root.glob("runs/*/*/*/*") if file.name != TIMING)
+    yield from root.glob("costs/*/*/*.json")
 
 
 def _model(evaluation: Evaluation, model: str, progress: Progress) -> Iterator[dict[str, Any]]:
@@ -63,4 +67,6 @@ def _model(evaluation: Evaluation, model: str, progress: Progress) -> Iterator[d
         row = {"model": spec.name, "model_id": spec.model_id, "revision": spec.revision, "task": task}
         runs = sum(len(scores.runs) for scores in evaluation.scores(model, task))
         ablation = [] if why_not(retriever) else evaluation.ablation(model, task)
+        if model in specs.SPECS:  # a hybrid costs what its parts do
+            store(measure(evaluation.dataset, evaluation.workspace, task, model, progress), evaluation.workspace)
         yield row | {"runs": runs + len(ablation)}

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from core.__main__ import app
+from core.analyze.league import Leagues
 from core.data.dataset import open_dataset
 from core.settings import DEMO
 
@@ -85,3 +86,29 @@ def test_holes_are_listed_with_their_twins() -> None:
 def test_published_figures_stand_beside_ours_and_say_why_they_differ() -> None:
     shown = call("evaluate", str(DEMO), "--task", "query_to_image", "--model", "medlite", "--published").stdout
     assert shown.count("against") == 10 and "other data" in shown and "N/A" in shown
+
+
+def test_compare_is_the_league_by_domain_and_by_other_facets(workspace) -> None:
+    leagues = Leagues(open_dataset(DEMO, workspace), workspace)
+    common = ("compare", str(DEMO), "--task", "visual_context", "--json")
+    for options, by in (((), "domain"), (("--by", "domain"), "domain"), (("--by", "modality"), "modality")):
+        expected = leagues.of("visual_context", "nDCG@10", by).comparison.as_dict()
+        assert json.loads(call(*common, *options).stdout) == [json.loads(json.dumps(expected))]
+    told = call(*common, "--by", "colour", ok=False)
+    assert "not grouped by 'colour'" in told.stderr and told.stdout == ""
+    shown = call("compare", str(DEMO), "--task", "visual_context", "--by", "modality").stdout
+    assert "nDCG@10, visual_context, other: " in shown and "not tested" in shown
+    assert call("compare", str(DEMO), "--task", "visual_context").stdout.count("visual_context, ") == 6
+
+
+def test_cost_measures_parts_and_shows_hybrids(workspace) -> None:
+    common = ("cost", str(DEMO), "--task", "summary", "--model", "bm25")
+    (row,) = json.loads(call(*common, "--json").stdout)
+    assert row["model"] == "bm25" and row["document_seconds"] > 0 and row["conditions"]["machine"]
+    assert [p.name for p in workspace.path("costs").rglob("*.json")] == ["bm25.json"]
+    shown = call(*common).stdout
+    assert "summary          bm25 " in shown and "Measured on " in shown
+    told = call("cost", str(DEMO), "--task", "summary", "--model", "theirs", ok=False)
+    assert "No model is called 'theirs'" in told.stderr and told.stdout == ""
+    pictures = call("cost", str(DEMO), "--task", "query_to_image", "--model", "bm25").stdout
+    assert "N/A: it reads words" in pictures and "Measured on" not in pictures

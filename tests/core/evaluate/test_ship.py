@@ -9,6 +9,7 @@ import pytest
 
 from core.data.dataset import open_dataset
 from core.embed.pipeline import Pipeline, text_key
+from core.evaluate.cost import read as read_cost
 from core.evaluate.evaluate import OFFLINE, Choice, Evaluation
 from core.evaluate.make import ABLATION_DEPTH, DEPTH, run_info
 from core.evaluate.measures import per_query
@@ -62,6 +63,11 @@ def test_nothing_shipped_is_stale(workspace) -> None:
         manifest.read(folder, hashes=True)
     strengths = sorted((STORE / "index").glob("*/*/*/strength.json"))
     assert {json.loads(p.read_bytes())["request"]["task"] for p in strengths} == set(dataset.tasks)
+    for file in STORE.glob("costs/*/*/*"):
+        cost = read_cost(file)
+        spec = specs.get(cost.model)
+        assert (cost.data_id, cost.model_id, cost.revision) == (dataset.data_id, spec.model_id, spec.revision)
+        assert cost.reason or {"machine", "load", "date"} <= cost.conditions.keys()
 
 
 @needs_text

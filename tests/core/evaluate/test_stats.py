@@ -326,3 +326,17 @@ def test_bootstrap_without_an_interval_or_with_samples_left_out_says_so() -> Non
     # A sample of three lacks the only topic of Thorax with (2/3)³, and has nothing but it with (1/3)³.
     assert 280 < left < 390 and rare.low is not None and 0.6 <= rare.low <= rare.high <= 0.7
     assert cluster_bootstrap(mean_of([0.0] * 9 + [1.0]), range(10)).low == 0.0
+
+
+@pytest.mark.parametrize("grid", [0, 7, 3])
+def test_sampled_flips_are_counted_as_64_bit_sums_count_them(grid) -> None:
+    """The same signs summed one pair at a time, also where many sums are as far as the one seen."""
+    generator = np.random.default_rng(5)
+    sums = generator.integers(-3, 4, (43, 4)) / grid if grid else generator.standard_normal((43, 4))
+    flips, size = 2000, np.sort(np.abs(sums), axis=0)
+    packed = np.random.default_rng(9).integers(0, 256, (flips, 6), np.uint8)
+    signs = 2.0 * np.unpackbits(packed, axis=1, count=43) - 1
+    for at, found in enumerate(sign_flips(sums, flips, 9)):
+        least = abs(sums[:, at].sum()) - 1e-10 * size[:, at].sum()
+        hits = sum(abs(math.fsum(row * size[:, at])) >= least for row in signs)
+        assert found.p == (1 + hits) / (1 + flips)
