@@ -1,13 +1,14 @@
 """The Failure cases tab: opening it and stepping through cases, beside an empty callback of the same page.
 
-    M3R_WORKSPACE=WORKSPACE python tests/bench/failures_speed.py DATA [--task TASK] [--beside N] [--rounds 3]
+    M3R_WORKSPACE=WORKSPACE python tests/bench/failures_speed.py DATA [--task TASK] [--beside N …] [--rounds 3]
 
-The data set's runs are stored in the workspace (python -m core evaluate). *Open*: from the click on the tab, in a page
-where the data set is chosen, to the list shown. *Step*: from an arrow key to the next case shown, with N further
-models beside the first. *Empty*: a turn of the list to a page that does not exist, which the server answers with
-nothing, from the event to its answer. Twenty actions each in each of three rounds, all in one run, the server warm;
-printed are the medians of every round, the best of them, and the ratio to the empty callback. Shown: in the document,
-then two animation frames.
+The data set's runs are stored in the workspace (python -m core evaluate). *Open*: from the click on the tab, in a fresh
+page where the data set is chosen, to the list shown. *Step*: from an arrow key to the next case shown with all of its
+pictures, once for every N, with N further models beside the first. *Empty*: a turn of the list to a page that does not
+exist, which the server answers with nothing, from the event to its answer, after every step. Twenty actions each in
+each of three rounds, all in one run, the server warm; printed are the medians of every round, the best of them, and
+its ratio to the best of the empty callback. All are timed in the page, and end two animation frames after what they
+wait for, so that it is painted.
 """
 
 from __future__ import annotations
@@ -83,17 +84,38 @@ OPEN = (
     "document.querySelector('[role=tab][data-tab-id=failures]').click()",
     "document.querySelector('#failure-list .m3-list')",
 )
+STEP = """document.querySelector('.m3-failure').dispatchEvent(
+  new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}))"""
+STEPPED = """document.querySelector('.m3-failure').dataset.at === 'AT' &&
+  [...document.querySelectorAll('#failure-sheet img')].every(i => i.complete)"""
+EMPTY = """performance.clearResourceTimings(); const b = document.createElement('button'); b.dataset.page = '999999';
+  document.querySelector('#failure-list .m3-scroll').append(b); b.click(); b.remove()"""
+ANSWERED = "performance.getEntriesByType('resource').some(e => e.name.includes('/run/predict') && e.responseEnd)"
+
+
+def open_beside(page: Page, beside: int) -> None:
+    """Show so many models beside the first one, where at most as many are shown, and open the first case."""
+    while (columns := page.locator("#failure-list thead th").count()) < 4 + 2 * beside:
+        page.locator("#failure-beside input").first.click()
+        page.locator("#failure-beside [role=option][aria-selected=false]").first.click()
+        page.wait_for_function(
+            "n => document.querySelectorAll('#failure-list thead th').length === n", arg=columns + 2, timeout=PATIENCE
+        )
+    page.keyboard.press("Escape")
+    page.locator(".m3-opens").first.click()
+    page.locator("#failure-sheet .m3-failure:focus").wait_for(timeout=PATIENCE)
+    assert page.locator("#failure-sheet .m3-column").count() == beside + 1
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--task", default="Visual context")
-    parser.add_argument("--beside", type=int, default=0)
+    parser.add_argument("--beside", type=int, nargs="+", default=[0, 3])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     given = parser.parse_args()
     process, url = server(given.data.absolute())
-    found: dict[str, list[list[float]]] = {"open": [], "step": [], "empty": []}
+    found: dict[str, list[list[float]]] = {"empty": [], "open": []}
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(
@@ -112,48 +134,29 @@ def main() -> None:
                 found["open"].append(opened)
             pick(page, "task", given.task, f"{given.task}")
             page.wait_for_timeout(3000)
-            for number in range(given.beside):
-                options = page.locator("#failure-beside [role=option]")
-                page.locator("#failure-beside input").first.click()
-                options.nth(number).click()
-                page.wait_for_timeout(3000)
-            page.keyboard.press("Escape")
-            page.locator(".m3-opens").first.click()
-            page.locator("#failure-sheet .m3-failure:focus").wait_for(timeout=PATIENCE)
-            at = 0
-            for _ in range(given.rounds):
-                steps, empty = [], []
-                for _ in range(ACTIONS):
-                    at += 1
-                    key = "new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true})"
-                    steps.append(
-                        timed(
-                            page,
-                            f"document.querySelector('.m3-failure').dispatchEvent({key})",
-                            f"document.querySelector('.m3-failure').dataset.at === '{at}' && "
-                            "[...document.querySelectorAll('#failure-sheet img')].every(i => i.complete)",
-                        )
-                    )
-                    with page.expect_response(lambda r: "/run/predict" in r.url) as _:
-                        started = time.perf_counter()
-                        page.evaluate(
-                            "() => { const b = document.createElement('button'); b.dataset.page = '999999'; "
-                            "document.querySelector('#failure-list .m3-scroll').append(b); b.click(); b.remove(); }"
-                        )
-                    empty.append(1000 * (time.perf_counter() - started))
-                found["step"].append(steps)
-                found["empty"].append(empty)
+            for beside in given.beside:
+                open_beside(page, beside)
+                steps = found[f"step, {beside + 1} model{'s' if beside else ''}"] = []
+                at = 0
+                for _ in range(given.rounds):
+                    steps.append([])
+                    found["empty"].append([])
+                    for _ in range(ACTIONS):
+                        at += 1
+                        steps[-1].append(timed(page, STEP, STEPPED.replace("AT", str(at))))
+                        found["empty"][-1].append(timed(page, EMPTY, ANSWERED))
+                page.locator("#failure-sheet [data-do=back]").click()
             browser.close()
     finally:
         process.terminate()
         process.wait(timeout=30)
     base = min(statistics.median(r) for r in found["empty"])
-    print(f"{given.data.name}, {given.task}, {given.beside} models beside; load {os.getloadavg()[0]:.1f}")
-    print(f"{'action':8} {'medians of the rounds, ms':36} {'best, ms':>9} {'× empty':>8}")
+    print(f"{given.data.name}, {given.task}; load {os.getloadavg()[0]:.1f}")
+    print(f"{'action':16} {'medians of the rounds, ms':52} {'best, ms':>9} {'× empty':>8}")
     for name, rounds in found.items():
         medians = [statistics.median(r) for r in rounds]
         shown = "  ".join(f"{value:7.0f}" for value in medians)
-        print(f"{name:8} {shown:36} {min(medians):9.0f} {min(medians) / base:8.1f}")
+        print(f"{name:16} {shown:52} {min(medians):9.0f} {min(medians) / base:8.1f}")
 
 
 if __name__ == "__main__":

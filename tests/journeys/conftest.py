@@ -259,11 +259,14 @@ class Visit:
 
 @pytest.fixture
 def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
-    """Open the app in a fresh context; at the end no page may have an error or have asked another host."""
+    """Open the app in a fresh context; at the end no page may have an error or have asked another host.
+
+    ``hash``: the address of another tab than Search, whose parts are not waited for then.
+    """
     visits: list[tuple[Visit, Server]] = []
     contexts = []
 
-    def open_page(server: Server, width: int = 1440, height: int = 900, dark: bool = False) -> Visit:
+    def open_page(server: Server, width: int = 1440, height: int = 900, dark: bool = False, hash: str = "") -> Visit:
         scheme = "dark" if dark else "light"
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
         contexts.append(context)
@@ -272,10 +275,11 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
         page.on("pageerror", lambda error: result.errors.append(str(error)))
         page.on("console", lambda m: result.errors.append(m.text) if m.type == "error" else None)
         page.on("request", lambda r: result.asked.append((r.method, r.url)) if r.url.startswith("http") else None)
-        page.goto(server.url)
+        page.goto(f"{server.url}/{hash}")
         page.locator("#facts strong").first.wait_for(timeout=60_000)
-        page.locator("#filters .m3-facet-head").first.wait_for(timeout=60_000)
-        page.locator("#hits .m3-card").first.wait_for(timeout=60_000)
+        if not hash:
+            page.locator("#filters .m3-facet-head").first.wait_for(timeout=60_000)
+            page.locator("#hits .m3-card").first.wait_for(timeout=60_000)
         visits.append((result, server))
         return result
 

@@ -12,16 +12,14 @@ from axe_playwright_python.sync_playwright import Axe
 
 pytestmark = pytest.mark.journey
 LIST, SHEET = "#failure-list .m3-list", "#failure-sheet .m3-failure"
+HERE = "#tab=failures"
 HOSTILE = '<img src=x onerror="window.evil=1">${1+1}{{y}}'
 
 
-def tab(page, url: str | None = None) -> None:
-    """Open the tab, by its button or by its address, and wait for its list."""
-    if url:
-        page.goto(f"{url}/#tab=failures")
-    else:
-        page.get_by_role("tab", name="Failure cases", exact=True).click()
+def shown(page):
+    """The page, once the list of the tab is shown."""
     page.locator(LIST).wait_for(timeout=120_000)
+    return page
 
 
 def choose(page, name: str, option: str, done: str) -> None:
@@ -38,8 +36,18 @@ def open_case(page, number: int = 0) -> None:
     page.locator(f"{SHEET}:focus").wait_for()
 
 
-def at(page) -> int:
-    return int(page.locator(SHEET).get_attribute("data-at"))
+def find_case(page, query: str) -> None:
+    """The case of a query that bm25 fails on in the task Case study, in a page that was opened anew."""
+    choose(page, "task", "Case study", "of 60 judged")
+    choose(page, "run", "bm25", "bm25 fails")
+    page.locator("#failure-text textarea, #failure-text input").first.fill(query)
+    page.locator("#failure-list caption", has_text="1–1 of 1 failing").wait_for()
+    open_case(page)
+
+
+def runs_of(page) -> str:
+    """The ids of the runs, as the line at the end names them."""
+    return page.locator("#failure-provenance dt:text-is('runs') + dd").inner_text()
 
 
 def saved(page, press) -> bytes:
@@ -50,7 +58,8 @@ def saved(page, press) -> bytes:
 
 def test_from_where_to_a_judgement_that_counts(demo_server, serve, visit):
     page = visit(demo_server).page
-    tab(page)
+    page.get_by_role("tab", name="Failure cases", exact=True).click()
+    shown(page)
     finding = page.locator("#failure-finding .m3-strength").inner_text()
     assert finding.startswith("medlite fails on") and "queries" in finding
     page.locator("#failure-rates .main-svg").first.wait_for(timeout=60_000)
@@ -121,20 +130,20 @@ def test_from_where_to_a_judgement_that_counts(demo_server, serve, visit):
     page.keyboard.press("ArrowLeft")
     page.locator("#failure-note", has_text="This note is not saved yet.").wait_for()
     assert page.locator("#failure-note textarea").input_value() == "not saved yet"
-    other = visit(demo_server).page
-    tab(other, demo_server.url)
-    choose(other, "task", "Case study", "of 60 judged")
-    choose(other, "run", "bm25", "bm25 fails")
-    other.locator("#failure-text textarea, #failure-text input").first.fill(query)
-    other.locator("#failure-list caption", has_text="1–1 of 1 failing").wait_for()
-    open_case(other)
+    other = shown(visit(demo_server, hash=HERE).page)
+    find_case(other, query)
     other.locator("#failure-note .m3-said", has_text=HOSTILE).wait_for()
     assert "not saved yet" not in other.content() and other.evaluate("window.evil") is None
     assert other.locator(f"#failure-sheet .m3-judge[data-id='{document}']").first.input_value() == "1"
 
     # After a reload it is still there; saved, read back into an empty workspace, and scored with.
     page.reload()
-    tab(page)
+    shown(page)
+    find_case(page, query)
+    assert page.locator("#failure-note .m3-said p").inner_text() == HOSTILE
+    assert page.locator("#failure-note .m3-tag").all_inner_texts() == ["look again", "twin"]
+    page.locator(f"#failure-sheet .m3-judge[data-id='{document}'][data-set]").first.wait_for()
+    page.locator("[data-do=back]").click()
     notes = saved(page, lambda: page.locator("#save-notes").click())
     rows = list(csv.DictReader(io.StringIO(notes.decode())))
     assert {row["kind"] for row in rows} == {"note", "judgement"} and {row["author"] for row in rows} == {"AB"}
@@ -142,21 +151,26 @@ def test_from_where_to_a_judgement_that_counts(demo_server, serve, visit):
     with zipfile.ZipFile(io.BytesIO(saved(page, lambda: page.locator("#save-qrels").click()))) as archive:
         judged = [archive.read(name).decode() for name in archive.namelist() if name.endswith("rejudged.tsv")]
     assert len(judged) == 20 and any(f"{query}\t" in text for text in judged)
-    fresh = visit(serve()).page
-    tab(fresh)
+    fresh = shown(visit(serve(), hash=HERE).page)
     fresh.locator("#read-notes input").set_input_files({"name": "notes.csv", "mimeType": "text/csv", "buffer": notes})
     fresh.locator("#read-notes .m3-line", has_text="2 added").wait_for()
     fresh.locator("#read-notes input").set_input_files(
         {"name": "bad.csv", "mimeType": "text/csv", "buffer": notes.replace(b"judgement,", b"judgment,")}
     )
     fresh.locator("#read-notes [role=alert]", has_text="bad.csv").wait_for()
-    choose(fresh, "task", "Case study", "of 60 judged")
-    choose(fresh, "run", "bm25", "bm25 fails")
-    before = fresh.locator("#failure-provenance").inner_text()
+    assert saved(fresh, lambda: fresh.locator("#save-notes").click()) == notes
+    find_case(fresh, query)
+    fresh.locator("#failure-note .m3-said", has_text=HOSTILE).wait_for()
+    assert fresh.locator(f"#failure-sheet .m3-judge[data-id='{document}']").first.input_value() == "1"
+    fresh.locator("[data-do=back]").click()
+    fresh.locator(".m3-opens[data-i='0']:focus").wait_for()
+    fresh.locator("#failure-text textarea, #failure-text input").first.fill("")
+    fresh.locator("#failure-list caption", has_text="of 16 failing queries of bm25").wait_for()
+    before = runs_of(fresh)
     fresh.locator("#failure-anew input").check()
     fresh.wait_for_function("() => document.querySelector('#failure-overview').innerText.includes('judged anew (')")
-    after = fresh.locator("#failure-provenance").inner_text()
-    assert before != after and "judged anew" in after
+    fresh.locator("#failure-list caption", has_text="of 15 failing queries of bm25, judged anew (").wait_for()
+    assert runs_of(fresh) != before and "judged anew" in fresh.locator("#failure-provenance").inner_text()
     table = saved(fresh, lambda: fresh.locator("#save-csv").click()).decode()
     assert "judged anew" in table and len(table.splitlines()) > 5
 
@@ -164,9 +178,8 @@ def test_from_where_to_a_judgement_that_counts(demo_server, serve, visit):
 def test_public_notes_stay_in_their_session(serve, visit, monkeypatch):
     monkeypatch.setenv("M3R_PUBLIC", "1")
     server = serve()
-    one, two = visit(server).page, visit(server).page
+    one, two = (shown(visit(server, hash=HERE).page) for _ in range(2))
     for page in (one, two):
-        tab(page)
         open_case(page)
     one.locator("#failure-author input, #failure-author textarea").first.fill("AB")
     one.locator("#failure-note textarea").fill("for this session")
@@ -183,8 +196,7 @@ def test_public_notes_stay_in_their_session(serve, visit, monkeypatch):
 
 @pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
 def test_it_fits_and_can_be_used_by_everybody(demo_server, visit, width, dark):
-    page = visit(demo_server, width=width, height=844, dark=dark).page
-    tab(page)
+    page = shown(visit(demo_server, width=width, height=844, dark=dark, hash=HERE).page)
     page.locator("#failure-rates .main-svg").first.wait_for(timeout=60_000)
     for step in ("overview", "case"):
         if step == "case":
