@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from core.analyze.desk import Desk
+from core.analyze.league import Leagues
 from core.analyze.notes import NoteStore
 from core.analyze.shares import Shares
 from core.data.cases import Cases
@@ -75,7 +76,7 @@ class AppContext:
         self.sources = tuple(sources)
         self.hashes, self.query_texts = Hashes(self.workspace.path("thumbnails")), QueryTexts()
         self._datasets, self._trained, self._cases = _Once(), _Once(), _Once()
-        self._desks, self._shares = _Once(), _Once()
+        self._desks, self._shares, self._leagues = _Once(), _Once(), _Once()
         self.notes = None if self.settings.public else NoteStore(self.workspace.path(NOTES))
         self._pipelines = _Once()
         self._searchers: OrderedDict[tuple[Path, str, str, str], Searcher] = OrderedDict()
@@ -109,6 +110,10 @@ class AppContext:
     def desk(self, dataset: DataSet) -> Desk:
         """The stored runs and diagnoses of a data set."""
         return self._desks.get((dataset.root, dataset.data_id), lambda: Desk(dataset, self.workspace, self.hashes))
+
+    def leagues(self, dataset: DataSet) -> Leagues:
+        """The comparisons of a data set's stored runs."""
+        return self._leagues.get((dataset.root, dataset.data_id), lambda: Leagues(dataset, self.workspace))
 
     def shares(self, dataset: DataSet) -> Shares:
         """What picture and words contribute to the scores of stored runs."""

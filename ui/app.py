@@ -9,6 +9,7 @@ from starlette.middleware import Middleware
 
 from core.context import AppContext
 from ui import charts, data, text
+from ui.compare import layout as compare
 from ui.errors import message
 from ui.failures import layout as failures
 from ui.guard import Guard
@@ -21,7 +22,7 @@ KEYS = """() => document.addEventListener('keydown', e => {
   e.preventDefault(); document.querySelector('#go').click(); })"""
 """Ctrl+Enter searches while the Search tab is the visible one."""
 
-TABS = {"search": "Search", "failures": "Failure cases"}
+TABS = {"search": "Search", "failures": "Failure cases", "compare": "Model comparison"}
 """Ids and labels of the tabs, in their order."""
 
 
@@ -47,7 +48,9 @@ def build(context: AppContext) -> gr.Blocks:
             with gr.Tab(TABS["search"], id="search"):
                 search.build(context, blocks, row)
             with gr.Tab(TABS["failures"], id="failures"):
-                failures.build(context, blocks, row, tabs)
+                cases = failures.build(context, blocks, row, tabs)
+            with gr.Tab(TABS["compare"], id="compare"):
+                compare.build(context, row, cases)
         address.nav(go_to, None, tabs, queue=False, show_progress="hidden", api_visibility="private")
     blocks.queue(max_size=32, default_concurrency_limit=4)
     blocks.space_id = None  # opened directly on a Space, Gradio would fetch a header from other hosts

@@ -24,7 +24,7 @@ const onScreen = (text, width) => {
   const figure = JSON.parse(text.replace(new RegExp(`"(${Object.keys(props.inks).join('|')})"`, 'g'), own));
   const narrow = width < NARROW ? figure.layout.meta?.narrow : null;
   const bare = {title: {text: '', subtitle: {text: ''}}, paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', width,
-    margin: {t: props.plain}, height: figure.layout.height - props.head + props.plain};
+    margin: {t: props.plain}, height: figure.layout.height - props.titled + props.plain};
   const layout = merge(merge(figure.layout, bare), narrow?.layout);
   const data = figure.data.map((trace, i) => merge(trace, narrow?.traces[i]));
   return {data, layout}; };
@@ -52,12 +52,35 @@ const draw = async () => {
     if (name !== undefined && name !== null) trigger('point', {customdata: String(name)}); }); };
 const plan = () => { if (!planned) planned = requestAnimationFrame(() => { planned = 0; draw(); }); };
 
+// A saved picture says below what made its figures: `layout.meta.source`, parts with " · " between them.
+const WIDE = 1000, LINE = 16;
+const footing = figure => { const lines = [''];
+  for (const part of (figure.layout.meta?.source || '').split(' · ').filter(Boolean)) {
+    const last = lines.at(-1), both = last ? last + ' · ' + part : part;
+    if (both.length <= 150 || !last) lines[lines.length - 1] = both; else lines.push(part); }
+  return lines[0] ? lines : []; };
+const asSvg = (uri, lines, height) => {
+  const read = new DOMParser().parseFromString(decodeURIComponent(uri.slice(uri.indexOf(',') + 1)), 'image/svg+xml');
+  const svg = read.documentElement, tall = height + (lines.length ? LINE * lines.length + 8 : 0);
+  const add = (name, values, text = '') => { const node = read.createElementNS(svg.namespaceURI, name);
+    for (const [key, value] of Object.entries(values)) node.setAttribute(key, value);
+    node.textContent = text; svg.append(node); };
+  svg.setAttribute('height', tall); svg.setAttribute('viewBox', `0 0 ${WIDE} ${tall}`);
+  add('rect', {x: 0, y: height, width: WIDE, height: tall - height, fill: '#ffffff'});
+  lines.forEach((text, i) => add('text', {x: 10, y: height + LINE * (i + 1) - 4, 'font-family': 'system-ui, sans-serif', 'font-size': 11, fill: '#475569'}, text));
+  return 'data:image/svg+xml,' + encodeURIComponent(new XMLSerializer().serializeToString(svg)); };
+const asPng = (uri, height) => new Promise((done, failed) => { const image = new Image();
+  image.onerror = failed;
+  image.onload = () => { const sheet = document.createElement('canvas'); sheet.width = 2 * WIDE; sheet.height = 2 * height;
+    sheet.getContext('2d').drawImage(image, 0, 0, sheet.width, sheet.height); done(sheet.toDataURL('image/png')); };
+  image.src = uri; });
+
 element.querySelector('.m3-save').addEventListener('click', async event => {
   const button = event.target.closest('[data-save]'); if (!button || !props.value || !window.Plotly) return;
-  const figure = JSON.parse(props.value), format = button.dataset.save;
-  const size = {format, width: 1000, height: figure.layout.height, scale: format === 'png' ? 2 : 1};
-  const link = document.createElement('a');
-  link.href = await Plotly.toImage({data: figure.data, layout: figure.layout, config}, size);
+  const figure = JSON.parse(props.value), format = button.dataset.save, height = figure.layout.height, lines = footing(figure);
+  const drawn = await Plotly.toImage({data: figure.data, layout: figure.layout, config}, {format: 'svg', width: WIDE, height});
+  const svg = asSvg(drawn, lines, height), link = document.createElement('a');
+  link.href = format === 'svg' ? svg : await asPng(svg, height + (lines.length ? LINE * lines.length + 8 : 0));
   link.download = props.file + '.' + format;
   document.body.append(link); link.click(); link.remove(); });
 

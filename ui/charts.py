@@ -47,6 +47,7 @@ _INKS = {
     style.LINE: "--m3-line",
     style.PAPER: "--m3-paper",
     style.DEEP: "--m3-deep",
+    style.TINT: "--m3-tint",
 }
 """Colours of print, and the variables of the style sheet that hold those of the page."""
 
@@ -69,7 +70,7 @@ def chart(elem_id: str, height: int, label: str, nothing: str = NOTHING) -> gr.H
         nothing=nothing,
         inks=_INKS,
         plain=style.PLAIN,
-        head=style.HEAD,
+        titled=style.HEAD,
     )
 
 
@@ -86,12 +87,15 @@ def point_of(event: gr.EventData) -> str | None:
     return name if isinstance(name, str) and 0 < len(name) <= LONGEST else None
 
 
+def code() -> bytes:
+    """plotly.min.js of the installed wheel."""
+    return Path(find_spec("plotly").submodule_search_locations[0], "package_data", "plotly.min.js").read_bytes()
+
+
 @lru_cache(maxsize=2)
-def _code(packed: bool) -> bytes:
-    """plotly.min.js of the installed wheel, packed once a process."""
-    folder = Path(find_spec("plotly").submodule_search_locations[0])
-    code = (folder / "package_data" / "plotly.min.js").read_bytes()
-    return gzip.compress(code, 6, mtime=0) if packed else code
+def _sent(packed: bool) -> bytes:
+    """The code as it is sent, packed once a process."""
+    return gzip.compress(code(), 6, mtime=0) if packed else code()
 
 
 def _serve(request: Request) -> Response:
@@ -99,7 +103,7 @@ def _serve(request: Request) -> Response:
     headers = {"cache-control": "public, max-age=31536000, immutable", "vary": "Accept-Encoding"}
     if packed:
         headers["content-encoding"] = "gzip"
-    return Response(_code(packed), media_type="text/javascript", headers=headers)
+    return Response(_sent(packed), media_type="text/javascript", headers=headers)
 
 
 ROUTE = Route(f"/{SOURCE}", _serve, methods=["GET"])

@@ -33,6 +33,6 @@ def theme() -> gr.themes.Base:
 
 SHEETS = (
     *("style.css", "viewer.css", "search/parts.css", "search/search.css"),
-    *("failures/sheet.css", "failures/failures.css"),
+    *("failures/sheet.css", "failures/failures.css", "compare/compare.css"),
 )
 STYLE = f"<style>{''.join(Path(__file__).parent.joinpath(name).read_text() for name in SHEETS)}</style>"

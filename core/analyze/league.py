@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from core.analyze.compare import Comparison, compare
+from core.analyze.compare import MACRO, TIE, Comparison, Group, Standing, compare
 from core.analyze.complement import Complement, Stored, complement
 from core.analyze.kept import Kept, stamp
 from core.analyze.listed import Listing, Trained
@@ -34,8 +34,9 @@ class League:
     """The listed runs of one task and measure, compared.
 
     ``scored`` come in the order of tables, a session's own last. ``comparison.domains`` are the groups of ``by``;
-    its macro mean is over the domains whatever ``by`` is. ``reading`` says what the domains are. ``left_out``: why
-    other stored runs are not listed. ``conditions``: what made the figures, in words.
+    its macro mean is over the domains of the task whatever ``by`` is. By task, the groups are the macro means of every
+    task, each a family of tests of its own, and nothing is averaged over tasks. ``reading`` says what the domains are.
+    ``left_out``: why other stored runs are not listed. ``conditions``: what made the figures, in words.
     """
 
     dataset_name: str
@@ -49,16 +50,13 @@ class League:
     left_out: tuple[str, ...]
     conditions: Mapping[str, str]
 
-
-@dataclass(frozen=True)
-class TaskRow:
-    """One model over several tasks: its macro mean in each (NaN where it has none), its rank interval among the runs
-    of that task, and why there is no mean or rank."""
-
-    name: str
-    estimates: Mapping[str, Estimate]
-    ranks: Mapping[str, tuple[int, int] | None]
-    reasons: Mapping[str, str]
+    @property
+    def names(self) -> list[str]:
+        """Every model that stands in some group, in the order of tables."""
+        own = [run.name for run in self.scored]
+        every = {one.name for group in self.comparison.domains for one in group.standings}
+        order = {name: at for at, name in enumerate(dict.fromkeys((*OFFLINE, *own)))}
+        return sorted({*own, *every}, key=lambda name: (order.get(name, len(order)), name))
 
 
 class Leagues:
@@ -74,31 +72,53 @@ class Leagues:
         self._scored, self._macros = Kept(OPEN_LEAGUES), Kept(OPEN_LEAGUES)
         self._leagues, self._complements = Kept(OPEN_LEAGUES), Kept(OPEN_COMPLEMENTS)
 
-    def tasks(self) -> list[str]:
+    def tasks(self, extra: Sequence[Scored] = ()) -> list[str]:
         """The tasks with runs that can be listed, in the data set's order."""
         runs = self._listing().runs
         own = {run.info.place for run in runs if run.info.index_kind in ("exact", "imported") and not run.info.split}
         keys = {task: {c.key for c in self.dataset.pool(task).collections} for task in self.dataset.tasks}
-        return [task for task in self.dataset.tasks if keys[task] & own]
+        brought = {run.task for run in extra}
+        return [task for task in self.dataset.tasks if keys[task] & own or task in brought]
 
-    def measures(self, task: str) -> list[str]:
+    def measures(self, task: str, extra: Sequence[Scored] = ()) -> list[str]:
         """The measures that some run of a task has, in the order in which they are shown."""
         found = {name for run in self._listing().of_task(task) for name in run.measures}
+        found |= {run.measure for run in extra if run.task == task}
         return [name for name in ALL if name in found]
 
-    def groupings(self, task: str) -> list[str]:
+    def groupings(self, task: str, extra: Sequence[Scored] = ()) -> list[str]:
         """What queries can be grouped by: the domain, other facets, and the task where there are several."""
         facets = [by for by in self._facets(task) if by != DOMAIN]
-        return [DOMAIN, *facets, *([TASK] if len(self.tasks()) > 1 else [])]
+        return [DOMAIN, *facets, *([TASK] if len(self.tasks(extra)) > 1 else [])]
 
     def of(
         self, task: str, measure: str, by: str = DOMAIN, extra: Sequence[Scored] = (), progress: Progress = silent
     ) -> League:
         """The league of a task; DataError for an unknown one, ValueError for an unknown facet, where there is no run,
         and for what `core.analyze.compare.compare` refuses."""
-        own = tuple(run for run in extra if (run.task, run.measure) == (task, measure))
-        key = (task, measure, tuple(map(_content, own)), self._stamp())
-        return self._leagues.get((by, *key), lambda: self._new(key, by, own, progress))
+        own = tuple(run for run in extra if by == TASK or (run.task, run.measure) == (task, measure))
+        key = (by, task, measure, tuple(map(_content, own)), self._stamp())
+        return self._leagues.get(key, lambda: self._new(task, measure, by, own, progress))
+
+    def outcome(
+        self, task: str, measure: str, by: str, group: str, a: str, b: str, kind: str, extra: Sequence[Scored] = ()
+    ) -> list[Key]:
+        """The queries of a group that ``a`` "wins", "ties" or "losses" against ``b``, as `Pair.outcomes` counts them;
+        ``group`` is `MACRO` for the whole task. Empty where there is no such group or model."""
+        if by == TASK:
+            task = next((one for one in self.tasks(extra) if TASK_LABELS.get(one, one) == group), task)
+            by, group = DOMAIN, MACRO
+        found = self.of(task, measure, by, extra)
+        runs = {run.name: run.values for run in found.scored}
+        held = next((one for one in found.comparison.domains if one.name == group), None)
+        if not {a, b} <= runs.keys() or (held is None and group != MACRO):
+            return []
+        keys = sorted(runs[a].keys() & runs[b].keys())
+        if held is not None:
+            names, members = self._names(task, by), set(held.members or (group,))
+            keys = [key for key in keys if names[key] in members]
+        gaps = ((key, runs[a][key] - runs[b][key]) for key in keys)
+        return [key for key, d in gaps if ("ties" if abs(d) <= TIE else "wins" if d > 0 else "losses") == kind]
 
     def complement(
         self,
@@ -143,8 +163,7 @@ class Leagues:
 
         return self._scored.get((task, measure, self._stamp()), make)
 
-    def _new(self, key: tuple, by: str, own: tuple[Scored, ...], progress: Progress) -> League:
-        task, measure, *_ = key
+    def _new(self, task: str, measure: str, by: str, own: tuple[Scored, ...], progress: Progress) -> League:
         progress(f"Comparing the runs of {task}", 0, 0)
         listed, left_out = self.listed(task, measure)
         scored = (*listed, *own)
@@ -152,9 +171,11 @@ class Leagues:
             raise ValueError(f"There is no stored run of {task} with {measure}. python -m core evaluate makes them.")
         if by == DOMAIN:
             compared = compare(scored)
+        elif by == TASK:
+            known = self.of(task, measure, DOMAIN, own).comparison
+            compared = replace(known, domains=self._task_groups(measure, own, progress))
         else:
-            groups = self._groups.get((task, by), lambda: self._group_names(task, by))
-            compared = compare(scored, groups, self.of(task, measure, DOMAIN, own).comparison.macro)
+            compared = compare(scored, self._names(task, by), self.of(task, measure, DOMAIN, own).comparison.macro)
         return League(
             dataset_name=self.dataset.name,
             data_id=self.dataset.data_id,
@@ -168,13 +189,29 @@ class Leagues:
             conditions=_conditions(self.dataset, task, scored, self._listing().of_task(task)),
         )
 
-    def _group_names(self, task: str, by: str) -> dict[Key, str]:
+    def _names(self, task: str, by: str) -> dict[Key, str]:
         known = self._facets(task)
-        if by not in known:
+        if by not in (DOMAIN, *known):
             raise ValueError(
                 f"Queries of {task} are not grouped by {by!r}; group by {', '.join(dict.fromkeys((DOMAIN, *known)))}."
             )
-        return group_names(self.dataset, task, by)
+        return self._groups.get((task, by), lambda: group_names(self.dataset, task, by))
+
+    def _task_groups(self, measure: str, own: Sequence[Scored], progress: Progress) -> tuple[Group, ...]:
+        """The macro means of every task; models without a run of one are N/A there."""
+        found = {}
+        for task in self.tasks(own):
+            if measure in self.measures(task, own):
+                found[task] = self.of(task, measure, DOMAIN, own, progress).comparison.macro
+        who = {one.name: one for group in found.values() for one in group.standings}
+        absent = "N/A: no stored run"
+        groups = []
+        for task, group in found.items():
+            lacking = sorted(who.keys() - {one.name for one in group.standings})
+            none = Estimate(math.nan, None, None, 0, 0, absent)
+            rows = (Standing(who[n].name, who[n].model_id, who[n].revision, (), none, None, absent) for n in lacking)
+            groups.append(replace(group, name=TASK_LABELS.get(task, task), standings=(*group.standings, *rows)))
+        return tuple(groups)
 
     def stored(self, run: Scored) -> dict[str, StoredRun]:
         """The stored runs of a listed model, by collection."""
@@ -194,28 +231,6 @@ def league(
 ) -> League:
     """One league, computed anew; see `Leagues.of`."""
     return Leagues(dataset, workspace).of(task, measure, by, extra, progress)
-
-
-def across_tasks(leagues: Leagues, measure: str, extra: Sequence[Scored] = ()) -> list[TaskRow]:
-    """Every model's macro mean in every task; each task is a family of tests of its own, and nothing is averaged over
-    tasks. Models come in the order of tables."""
-    standings: dict[str, dict[str, tuple]] = {}
-    tasks = [task for task in leagues.tasks() if measure in leagues.measures(task)]
-    names: dict[str, None] = {}
-    for task in tasks:
-        found = leagues.of(task, measure, extra=extra)
-        names |= dict.fromkeys(run.name for run in found.scored)
-        for one in found.comparison.macro.standings:
-            standings.setdefault(one.name, {})[task] = (one.estimate, one.rank, one.reason)
-    absent = "N/A: no stored run"
-    none = (Estimate(math.nan, None, None, 0, 0, absent), None, absent)
-    order = {name: at for at, name in enumerate(dict.fromkeys((*OFFLINE, *names)))}
-    rows = []
-    for name in sorted(names, key=order.__getitem__):
-        cells = {task: standings[name].get(task, none) for task in tasks}
-        parts = ({task: cell[at] for task, cell in cells.items()} for at in range(3))
-        rows.append(TaskRow(name, *parts))
-    return rows
 
 
 def group_names(dataset: DataSet, task: str, by: str) -> dict[Key, str]:

@@ -69,9 +69,9 @@ def _scored(
 ) -> Scored:
     info = parts[0].info
     if info.index_kind == "imported":
-        return from_stored(parts, measure, clusters, domains, {"imported": True, "cut_off": _cut(measure)})
+        return from_stored(parts, measure, clusters, domains, {"imported": True, "cut_off": cut_of(measure)})
     conditions: dict[str, Any] = {
-        "cut_off": _cut(measure),
+        "cut_off": cut_of(measure),
         "default_weighting": True,  # full runs are; those at other weights carry another variant
         "judged_by": info.overlay,
         "trained_on": any(trained.on(model) for model in specs.SPECS if model in parts_of(info.model)),
@@ -80,7 +80,8 @@ def _scored(
     return from_stored(parts, measure, clusters, domains, conditions)
 
 
-def _cut(measure: str) -> str:
+def cut_of(measure: str) -> str:
+    """The cut-off of a measure as it is compared between runs."""
     return measure.partition("@")[2] or "none"
 
 

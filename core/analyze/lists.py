@@ -19,9 +19,17 @@ WORST, CONTRAST = "worst", "contrast"
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """Queries that were chosen elsewhere, and in words which ones they are."""
+
+    words: str
+    keys: frozenset[Key]
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """Which queries to list. ``group``: (facet, value), or a facet and the ``members`` that were pooled; ``found``:
-    (facet, value) of the first hit; ``kinds``: all of them must hold; ``agreement``: "", "all
+    (facet, value) of the first hit; ``named``: only these; ``kinds``: all of them must hold; ``agreement``: "", "all
     fail" or "only this one fails"; ``text``: words that must all be in the query's text, id or facets. ``order``:
     worst first, or by contrast with the other model (where that does best and this one worst first)."""
 
@@ -33,6 +41,7 @@ class Wanted:
     text: str = ""
     order: str = WORST
     members: tuple[str, ...] = field(default=())
+    named: Named | None = None
 
 
 def chosen(
@@ -53,6 +62,8 @@ def chosen(
     if wanted.found is not None:
         facet, value = wanted.found
         keep &= np.array([top.get(facet) == value for top in diagnosis.top], bool)
+    if wanted.named is not None:
+        keep &= np.array([key in wanted.named.keys for key in keys], bool)
     for kind in wanted.kinds:
         if BY_NAME[kind].role == DEPTH:
             keep &= np.array([depth_of(int(first), k) == kind for first in diagnosis.first], bool)

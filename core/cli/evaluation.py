@@ -107,8 +107,11 @@ def _ablation(evaluation: Evaluation, names: list[str]) -> list[str]:
 @app.command("import")
 def import_run(
     data: Data,
-    collection: Annotated[str, typer.Option(help="Collection that the results are for, for example summary/Head.")],
     model: Annotated[str, typer.Option(help="Short name of the model in tables.")],
+    collection: Annotated[
+        str, typer.Option(help="Collection that the results are for, for example summary/Head.")
+    ] = "",
+    task: Annotated[str, typer.Option(help="Instead: task whose collections a TREC run has results for.")] = "",
     run: Annotated[Path | None, typer.Option(help="TREC run (may be .gz) or MTEB predictions (.json).")] = None,
     docs: Annotated[tuple[Path, Path] | None, typer.Option(help="Instead: document vectors (.npy) and ids.")] = None,
     queries: Annotated[tuple[Path, Path] | None, typer.Option(help="And query vectors (.npy) and ids.")] = None,
@@ -117,40 +120,54 @@ def import_run(
     as_json: AsJson = False,
     qrels: Qrels = "test",
 ) -> None:
-    """Take in the results of a model that does not run here, as a stored run of one collection."""
+    """Take in the results of a model that does not run here, as stored runs of one collection or of a whole task."""
+    from core.data.layouts import DataError
     from core.evaluate.export import store_import
     from core.evaluate.imported import FileRefused
     from core.evaluate.io_mteb import import_predictions, import_vectors
     from core.evaluate.io_trec import import_run as import_trec
+    from core.evaluate.io_trec import read_run
     from core.evaluate.make import DEPTH
-    from core.models import specs
+    from core.evaluate.uploaded import checked_name, store_upload, upload_of
     from core.retrievers.place import Place
 
     bar = Bar()
     dataset, workspace = open_data(data, qrels, bar)
-    if collection not in dataset.collections:
+    if bool(collection) == bool(task):
+        fail("Give --collection NAME, or --task NAME for a run of all its collections.")
+    if collection and collection not in dataset.collections:
         fail(f"There is no collection {collection!r}; there are: {', '.join(dataset.collections)}.")
-    if model in specs.SPECS or ":" in model:
-        fail(f"{model!r} is the name of a model that makes its own runs; give the imported one another name.")
     if (run is None) == (docs is None or queries is None):
         fail("Give --run FILE, or --docs VECTORS IDS and --queries VECTORS IDS.")
-    member, same = dataset.collections[collection], dataset.ignore_identical_ids
+    if task and (run is None or run.suffix == ".json"):
+        fail("Only a TREC run can be of a whole task; name the collection of vectors and predictions by --collection.")
     try:
-        if run is not None:
-            read = import_predictions if run.suffix == ".json" else import_trec
-            imported = read(run, member, same)
+        model = checked_name(model)
+        if task:
+            upload = upload_of(read_run(run), dataset, task, model, revision)
+            imported, notes = upload.imported, upload.notes
+            made = store_upload(upload, dataset, workspace, model_id)
         else:
-            imported = import_vectors(docs, queries, member, DEPTH, same)
-        place = Place(dataset, member.task, workspace, collection)
-        made = store_import(imported, place, model, model_id or model, revision, workspace.root)
-    except (FileRefused, ValueError, OSError) as error:
+            member, same = dataset.collections[collection], dataset.ignore_identical_ids
+            if run is not None:
+                read = import_predictions if run.suffix == ".json" else import_trec
+                one = read(run, member, same)
+            else:
+                one = import_vectors(docs, queries, member, DEPTH, same)
+            imported, notes = {collection: one}, one.notes()
+            place = Place(dataset, member.task, workspace, collection)
+            made = [store_import(one, place, model, model_id or model, revision, workspace.root)]
+    except (FileRefused, DataError, ValueError, OSError) as error:
         fail(error)
-    for note in imported.notes():
+    for note in notes:
         typer.echo(note, err=True)
+    stored = [{"place": one.info.place, "folder": str(one.folder)} for one in made]
     if as_json:
-        print_json({"model": model, "place": collection, "folder": str(made.folder), "notes": imported.notes()})
-    else:
-        line(f"Stored {len(imported.rankings)} rankings of {model} for {collection} in {made.folder}.")
+        print_json({"model": model, "notes": list(notes)} | ({"task": task, "runs": stored} if task else stored[0]))
+        return
+    for one in made:
+        place = one.info.place
+        line(f"Stored {len(imported[place].rankings)} rankings of {model} for {place} in {one.folder}.")
 
 
 @app.command()

@@ -14,7 +14,7 @@ from core.evaluate.io_mteb import write_results
 from core.evaluate.io_trec import write_qrels, write_run
 from core.evaluate.make import Made, judged_by
 from core.evaluate.measures import ALL, not_available, per_query, without_relevant
-from core.evaluate.run import open_run, save
+from core.evaluate.run import Run, open_run, save
 from core.evaluate.tables import to_csv, to_latex
 from core.retrievers.place import Place
 from core.store.atomic import write_bytes
@@ -52,12 +52,19 @@ def write_mteb(evaluation: Evaluation, scores: Sequence[Scores], folder: Path) -
         write_results(*place, means, seconds or None)
 
 
-def store_import(imported: Imported, place: Place, model: str, model_id: str, revision: str, root: Path) -> Made:
-    """Store the results of a file as the run of a model on one collection, with its measures."""
+def measured_import(
+    imported: Imported, place: Place, model: str, model_id: str, revision: str
+) -> tuple[Run, dict[str, dict[str, float]]]:
+    """The results of a file as the run of a model on one collection, and its measures."""
     overlay = judged_by(place.dataset)
     run = run_of_import(imported, place.collections[0], model, model_id, revision, overlay)
     names = [name for name in ALL if not not_available(name, place.positives_only)]
-    measures = per_query(run.rankings, place.qrels, names)
+    return run, per_query(run.rankings, place.qrels, names)
+
+
+def store_import(imported: Imported, place: Place, model: str, model_id: str, revision: str, root: Path) -> Made:
+    """Store `measured_import`."""
+    run, measures = measured_import(imported, place, model, model_id, revision)
     facts = {
         "notes": imported.notes(),
         "stands_for": "",

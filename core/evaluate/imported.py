@@ -1,7 +1,8 @@
 """What a file of somebody else's results or judgements says of one collection: its ids found, the rest counted.
 
 Files spell ids as they stand in the data set or percent-encoded. An id that decodes to one of the collection's, and
-would be written that way here, is that one; else it counts as it stands, else decoded.
+would be written that way here, is that one; else it counts as it stands, else decoded. Before all that, an id with the
+collection in front, as runs of pools have it, ``<collection>/<id>``, both percent-encoded, is that id.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeVar
 from urllib.parse import unquote
 
 from core.data.collection import Collection
+from core.data.names import document
 from core.data.table import Table
 from core.evaluate.measures import trec_order
 from core.evaluate.run import Rankings, Run, RunInfo, trec_name
@@ -103,11 +106,23 @@ def outside_name(identity: str) -> str:
     return trec_name(identity) if _TO_ENCODE.search(identity) else identity
 
 
-class KnownIds:
-    """Which id of a table a spelling means; remembers the spellings that mean none, in the order they came."""
+def readings(spelling: str) -> tuple[str, ...]:
+    """The ids that a spelling without a collection in front can mean, one or two, the likelier first."""
+    decoded = unquote(spelling)
+    if decoded == spelling:
+        return (spelling,)
+    as_written_here = spelling in (trec_name(decoded), outside_name(decoded))
+    return (decoded, spelling) if as_written_here else (spelling, decoded)
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
+
+class KnownIds:
+    """Which id of a table a spelling means; remembers the spellings that mean none, in the order they came.
+
+    ``key`` names the collection of the table, which may stand in front of the ids.
+    """
+
+    def __init__(self, table: Table, key: str = "") -> None:
+        self._table, self._key = table, key
         self._found: dict[str, str | None] = {}
 
     def __call__(self, spelling: str) -> str | None:
@@ -116,11 +131,9 @@ class KnownIds:
         return self._found[spelling]
 
     def _look_up(self, spelling: str) -> str | None:
-        decoded = unquote(spelling)
-        candidates = [spelling, decoded]
-        if spelling in (trec_name(decoded), outside_name(decoded)):  # as written here
-            candidates.reverse()
-        return next((c for c in candidates if self._table.find(c) is not None), None)
+        key, identity = document(spelling, "")
+        inside = (identity,) if key and key == self._key else ()
+        return next((c for c in (*inside, *readings(spelling)) if self._table.find(c) is not None), None)
 
     @property
     def unknown(self) -> Unknown:
@@ -132,7 +145,17 @@ def matched_ids(
     name: str, found: Mapping[str, Mapping[str, Value]], collection: Collection
 ) -> tuple[dict[str, dict[str, Value]], KnownIds, KnownIds]:
     """``found`` with the collection's own ids, without what it lacks; refused where that is everything."""
-    queries, docs = KnownIds(collection.queries), KnownIds(collection.corpus)
+    result, queries, docs = _own_ids(name, found, collection)
+    for what, ids, missing in (("query", queries, not result), ("document", docs, not any(result.values()))):
+        if missing:
+            raise nothing_known(name, what, ids.unknown, collection)
+    return result, queries, docs
+
+
+def _own_ids(
+    name: str, found: Mapping[str, Mapping[str, Value]], collection: Collection
+) -> tuple[dict[str, dict[str, Value]], KnownIds, KnownIds]:
+    queries, docs = KnownIds(collection.queries, collection.key), KnownIds(collection.corpus, collection.key)
     result: dict[str, dict[str, Value]] = {}
     for spelling, row in found.items():
         query = queries(spelling)
@@ -144,17 +167,20 @@ def matched_ids(
         result[query] = dict(pairs)
         if len(result[query]) != len(pairs):
             raise FileRefused(f"{name}: a document of query {spelling!r} is there in two spellings; keep one.")
-    for what, ids, table, missing in (
-        ("query", queries, collection.queries, not result),
-        ("document", docs, collection.corpus, not any(result.values())),
-    ):
-        if missing:
-            theirs = ", ".join(repr(i) for i in table.column("id")[:SHOWN].to_pylist()) or "none"
-            raise FileRefused(
-                f"{name}: no {what} id of it is in {collection.key}. The file has {ids.unknown.named or 'none'}; the "
-                f"collection has {theirs}. Choose the collection that the file was made for, or rename the ids."
-            )
     return result, queries, docs
+
+
+def nothing_known(name: str, what: str, unknown: Unknown, collection: Collection, task: str = "") -> FileRefused:
+    """A file has no "query" or no "document" of a collection, or of any of a task, of which it names one's ids."""
+    table = collection.queries if what == "query" else collection.corpus
+    theirs = ", ".join(repr(i) for i in table.column("id")[:SHOWN].to_pylist()) or "none"
+    where, holder, choice = collection.key, "the collection", "collection"
+    if task:
+        where, holder, choice = task, collection.key, "task or collection"
+    return FileRefused(
+        f"{name}: no {what} id of it is in {where}. The file has {unknown.named or 'none'}; {holder} has {theirs}. "
+        f"Choose the {choice} that the file was made for, or rename the ids."
+    )
 
 
 def matched(file: Scores, collection: Collection, ignore_identical_ids: bool = False) -> Imported:
@@ -162,11 +188,27 @@ def matched(file: Scores, collection: Collection, ignore_identical_ids: bool = F
 
     ``ignore_identical_ids`` is the data set's: a document with the query's own id is then left out.
     """
-    scores, queries, docs = matched_ids(file.name, file.scores, collection)
+    return _imported(file, collection, ignore_identical_ids, *matched_ids(file.name, file.scores, collection))
+
+
+def matched_part(file: Scores, collection: Collection, ignore_identical_ids: bool = False) -> Imported:
+    """`matched` for a part of a file, which may have no document of the collection: its queries then find nothing."""
+    return _imported(file, collection, ignore_identical_ids, *_own_ids(file.name, file.scores, collection))
+
+
+def _imported(
+    file: Scores,
+    collection: Collection,
+    ignore_identical_ids: bool,
+    scores: Mapping[str, Mapping[str, float]],
+    queries: KnownIds,
+    docs: KnownIds,
+) -> Imported:
     own = sum(query in row for query, row in scores.items()) if ignore_identical_ids else 0
+    encoded = cache(trec_name)  # one string for each id, however many rankings have it
     rankings = {
         trec_name(query): trec_order(
-            (trec_name(d), s) for d, s in row.items() if not (ignore_identical_ids and d == query)
+            (encoded(d), s) for d, s in row.items() if not (ignore_identical_ids and d == query)
         )
         for query, row in sorted(scores.items())
     }

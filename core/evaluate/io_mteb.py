@@ -136,8 +136,7 @@ def import_predictions(
     return matched(read_predictions(path, subset, split), collection, ignore_identical_ids)
 
 
-def write_results(
-    folder: Path,
+def result_files(
     dataset: str,
     data_id: str,
     task: str,
@@ -147,13 +146,13 @@ def write_results(
     evaluation_time: float | None = None,
     split: str = "test",
     languages: Sequence[str] = ("eng-Latn",),
-) -> Path | None:
-    """Write the result of one task below ``folder/results`` in mteb's layout and give its file.
+) -> dict[str, bytes]:
+    """The result of one task in mteb's layout: files by path, the result first; empty where nothing is known.
 
     ``scores``: ``{domain: {measure: 0…1}}``, one subset a domain, so that mteb's mean over subsets is our macro mean.
     What is N/A (None or NaN), and what mteb has no name for, is left out; a domain without the main score is left
-    out whole, and without any there is no file and None. ``evaluation_time`` is in seconds. ``mteb_version`` is null,
-    because mteb made nothing here and reads whatever stands there as a version number; ``made_by`` says who did.
+    out whole, and without any there is no file. ``evaluation_time`` is in seconds. ``mteb_version`` is null, because
+    mteb made nothing here and reads whatever stands there as a version number; ``made_by`` says who did.
     ValueError for an unknown measure.
     """
     entries = []
@@ -164,10 +163,10 @@ def write_results(
             about = {"hf_subset": domain, "languages": list(languages), "main_score": known[MAIN]}
             entries.append(about | named)
     if not entries:
-        return None
+        return {}
     made_by = f"M3Retrieve Explorer, not mteb (measures: ir-measures {version('ir-measures')})"
     task_name = _camel(dataset) + _camel(task)
-    place = folder / "results" / _part(model_id.replace("/", "__")) / _part(revision or "no_revision_available")
+    place = f"results/{_part(model_id.replace('/', '__'))}/{_part(revision or 'no_revision_available')}"
     result = {
         "dataset_revision": data_id,
         "task_name": task_name,
@@ -177,14 +176,29 @@ def write_results(
         "evaluation_time": evaluation_time,
         "kg_co2_emissions": None,
     }
-    _write_json(place / "model_meta.json", {"name": model_id, "revision": revision, "made_by": made_by})
-    path = place / f"{task_name}.json"
-    _write_json(path, result)
-    return path
+    about = {"name": model_id, "revision": revision, "made_by": made_by}
+    return {f"{place}/{task_name}.json": _bytes(result), f"{place}/model_meta.json": _bytes(about)}
 
 
-def _write_json(path: Path, value: Mapping[str, Any]) -> None:
-    write_bytes(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+def write_results(
+    folder: Path,
+    dataset: str,
+    data_id: str,
+    task: str,
+    model_id: str,
+    revision: str,
+    scores: Mapping[str, Mapping[str, float | None]],
+    evaluation_time: float | None = None,
+) -> Path | None:
+    """Write `result_files` below ``folder`` and give the file of the result, None where there is none."""
+    files = result_files(dataset, data_id, task, model_id, revision, scores, evaluation_time)
+    for path, data in files.items():
+        write_bytes(folder / path, data)
+    return folder / next(iter(files)) if files else None
+
+
+def _bytes(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 def _camel(words: str) -> str:

@@ -12,14 +12,15 @@ space or ``%`` are percent-encoded when written; `core.evaluate.imported` finds 
 from __future__ import annotations
 
 import gzip
+import hashlib
+import io
 import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, BinaryIO
 
 from core.data.collection import Collection
 from core.data.layouts import printable
@@ -39,16 +40,34 @@ MAX_LINE = 16 * 2**10
 
 _GZIP = b"\x1f\x8b"
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_TOO_LARGE = (2 - 2**-24) * 2.0**127  # from here on numbers are rounded to infinity as 32-bit floats
 _HEADER = re.compile(r"(query|topic)([-_ ]?id)?|q[-_ ]?id", re.IGNORECASE)
 _RUN_COLUMNS = "query, Q0, document, rank, score and tag"
 
 
-def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A file that was handed over as bytes and lies nowhere; ``most_bytes`` (unpacked) and ``most_lines`` bound it."""
+
+    name: str
+    data: bytes = field(repr=False)
+    most_bytes: int = MAX_BYTES
+    most_lines: int = MAX_LINES
+
+    def open(self, mode: str) -> BinaryIO:
+        """The bytes as a stream, like `Path.open` with mode "rb"."""
+        assert mode == "rb"
+        return io.BytesIO(self.data)
+
+
+def text_lines(path: Path | Given) -> Iterator[tuple[int, str]]:
     """Yield (1-based number, line without its end) of a text file, plain or gzip; a byte order mark is passed over.
 
     Raises `FileRefused` beyond the limits, for NUL bytes and what is not UTF-8, and for a file that cannot be read.
     """
     name, total, number = printable(path.name), 0, 0
+    given = isinstance(path, Given)
+    most_bytes, most_lines = (path.most_bytes, path.most_lines) if given else (MAX_BYTES, MAX_LINES)
     try:
         with path.open("rb") as raw:
             packed = raw.read(len(_GZIP)) == _GZIP
@@ -59,8 +78,8 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
                 where = f"{name}, line {number}"
                 if len(line) > MAX_LINE:
                     raise FileRefused(f"{where}: longer than {MAX_LINE:,} bytes; write one entry a line.")
-                if total > MAX_BYTES or number > MAX_LINES:
-                    limits = f"{MAX_BYTES >> 20} MiB or {MAX_LINES:,} lines"
+                if total > most_bytes or number > most_lines:
+                    limits = f"{most_bytes >> 20} MiB or {most_lines:,} lines"
                     raise FileRefused(f"{where}: more than {limits}; split the file by query.")
                 if b"\0" in line:
                     raise FileRefused(f"{where}: holds a NUL byte, so this is no text file; save it as UTF-8 text.")
@@ -74,7 +93,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise FileRefused(f"{name} cannot be read after line {number}: {reason}. Check or copy it again.") from None
 
 
-def _entries(path: Path) -> Iterator[tuple[str, str]]:
+def _entries(path: Path | Given) -> Iterator[tuple[str, str]]:
     """(where, line) of lines that are neither blank nor comments."""
     for number, line in text_lines(path):
         if line.strip(" \t") and not line.startswith("#"):
@@ -84,18 +103,16 @@ def _entries(path: Path) -> Iterator[tuple[str, str]]:
 def _cells(line: str, counts: tuple[int, ...]) -> list[str]:
     """The columns: cells between tabs where there are so many (then they may hold blanks), else between blanks."""
     tabbed = [cell.strip(" ") for cell in line.split("\t")]
-    return tabbed if len(tabbed) in counts else [cell for cell in re.split("[ \t]+", line) if cell]
+    return tabbed if len(tabbed) in counts else [cell for cell in line.replace("\t", " ").split(" ") if cell]
 
 
 def finite(cell: str) -> float | None:
     """The number a cell holds, None for what is no finite number, also as a 32-bit float."""
-    if not _NUMBER.fullmatch(cell):
-        return None
-    with np.errstate(over="ignore"):
-        return float(cell) if math.isfinite(np.float32(float(cell))) else None
+    value = float(cell) if _NUMBER.fullmatch(cell) else math.inf
+    return value if abs(value) < _TOO_LARGE else None
 
 
-def read_run(path: Path) -> Scores:
+def read_run(path: Path | Given) -> Scores:
     """Read a TREC run, ids as they stand there. Raises `FileRefused`."""
     scores: dict[str, dict[str, float]] = {}
     same: dict[str, str] = {}  # each id is kept once, however many lines hold it
@@ -120,7 +137,8 @@ def read_run(path: Path) -> Scores:
         lines, first_tag = lines + 1, first_tag or tag
     if not lines:
         raise FileRefused(f"{printable(path.name)} holds no results; a run has the columns {_RUN_COLUMNS}.")
-    return Scores(printable(path.name), scores, lines, first_tag, sha256_file(path)[:16])
+    digest = hashlib.sha256(path.data).hexdigest() if isinstance(path, Given) else sha256_file(path)
+    return Scores(printable(path.name), scores, lines, first_tag, digest[:16])
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:

@@ -4,7 +4,8 @@ Rows are those of ``evaluate --json``: ``model``, ``model_id``, ``revision``, ``
 ``clusters``, ``macro`` and ``micro`` means 0…1, ``interval`` [low, high] of the macro mean, ``by_domain`` with
 ``mean``, ``n``, ``clusters`` and ``interval`` of each domain or null, ``seen_excluded`` (queries left out because the
 model was trained on them); and where given ``scope`` ("collections", or "pool"), ``method`` (of the interval, or why
-there is none) and ``training_data`` (true: the figures are from it, and say so). None and NaN are written N/A, never 0.
+there is none), ``training_data`` (true: the figures are from it, and say so) and ``more`` (further columns of the CSV
+by name, the same in all rows). None and NaN are written N/A, never 0.
 """
 
 from __future__ import annotations
@@ -43,16 +44,28 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     domains = _domains(rows)
     head = [*_TEXTS, "n", "clusters", "macro", "low", "high", "micro", "seen_excluded", *_LABELS]
     head += [name for d in domains for name in (d, *(f"{d} {field}" for field in _OF_DOMAIN))]
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(_cell, head))
+    more = list(rows[0].get("more", ())) if rows else []
+    cells_of = []
     for row in rows:
         cells = [row[name] for name in (*_TEXTS, "n", "clusters", "macro")]
         cells += [*_interval(row["interval"]), row["micro"], row["seen_excluded"], *_labels(row)]
         for domain in domains:
             own = row["by_domain"].get(domain) or {}
             cells += [own.get("mean"), own.get("n"), own.get("clusters"), *_interval(own.get("interval"))]
-        writer.writerow(map(_cell, cells))
+        cells_of.append([*cells, *(row["more"][name] for name in more)])
+    return _written([*head, *more], cells_of)
+
+
+def plain_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Flat rows with the same keys as CSV, cells written as in `to_csv`."""
+    return _written(list(rows[0]), [list(row.values()) for row in rows]) if rows else ""
+
+
+def _written(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(_cell, head))
+    writer.writerows(map(_cell, cells) for cells in rows)
     return out.getvalue()
 
 

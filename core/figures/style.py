@@ -1,20 +1,26 @@
 """What all figures share: fonts, margins, colours for white paper, and how N/A is drawn.
 
-`INK`, `QUIET`, `LINE`, `PAPER` and `DEEP` are the colours of print. The page replaces them by those of its theme, in
-both modes; every other colour stays as it is. No figure says anything by hue alone.
+`INK`, `QUIET`, `LINE`, `PAPER`, `DEEP` and `TINT` are the colours of print. The page replaces them by those of its
+theme, in both modes; every other colour stays as it is. No figure says anything by hue alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 INK, QUIET, LINE, PAPER = "#1e293b", "#475569", "#cbd5e1", "#ffffff"
 DEEP = "#0b4a86"
-"""The far end of the one-hue scale that begins at `PAPER`."""
+"""The one hue of marks that are no model's."""
+
+TINT = "#84b4e1"
+"""The far end of the one-hue scale that begins at `PAPER`; `INK` is readable on all of it."""
 
 OTHERS = "#8a8f98"
 """Fill of models without a colour of their own."""
@@ -51,6 +57,11 @@ def percent(share: float | None) -> float | None:
 def upper_end(values: list[float]) -> float:
     """Where an axis of percentages ends: the next ten above all ``values``, at most 100."""
     return min(100.0, 10.0 * math.floor(max(values, default=0.0) / 10 + 1))
+
+
+def tenth(values: Sequence[float]) -> float:
+    """Where an axis of means from 0 to 1 ends: the next tenth above all ``values``, at most 1.02."""
+    return min(1.02, math.floor(max(values, default=0.0) * 10 + 1) / 10)
 
 
 def axis(title: str = "", **more: Any) -> dict[str, Any]:
@@ -97,3 +108,10 @@ def layout(title: str, below: str, height: int, **more: Any) -> dict[str, Any]:
 def narrow(traces: list[Mapping[str, Any]] | None = None, **changes: Any) -> dict[str, Any]:
     """``layout.meta`` of a figure: what the page changes of layout and traces where there is little width."""
     return {"narrow": {"layout": changes, "traces": traces or []}}
+
+
+def sourced(figure: Figure, facts: Mapping[str, str]) -> Figure:
+    """The figure with what made it, in words by name; pictures that are saved of it say so at their foot."""
+    meta = dict(figure.layout.meta or {})
+    figure.layout.meta = meta | {"source": " · ".join(f"{name}: {value}" for name, value in facts.items() if value)}
+    return figure

@@ -57,10 +57,10 @@ def test_the_code_is_that_of_the_wheel_packed_and_kept_for_good(client):
     assert packed.headers["content-type"].startswith("text/javascript")
     assert packed.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert packed.headers["vary"] == "Accept-Encoding" and int(packed.headers["content-length"]) < 1_700_000
-    assert packed.content == code() == gzip.decompress(charts._code(True))
+    assert packed.content == code() == gzip.decompress(charts._sent(True))
     plain = client.get(f"/{charts.SOURCE}", headers={"accept-encoding": "identity"})
     assert "content-encoding" not in plain.headers and plain.content == code()
-    assert charts._code(True) is charts._code(True), "packed once"
+    assert charts._sent(True) is charts._sent(True), "packed once"
     assert plotly.__version__ in charts.SOURCE
 
 
@@ -74,6 +74,6 @@ def test_nothing_else_is_served_there(client):
 def test_every_colour_of_print_has_one_on_the_page(context):
     sheet = launch_options()["head"]
     inks = charts.chart("c", 1, "x").props["inks"]
-    assert set(inks) == {style.INK, style.QUIET, style.LINE, style.PAPER, style.DEEP}
+    assert set(inks) == {style.INK, style.QUIET, style.LINE, style.PAPER, style.DEEP, style.TINT}
     assert all(f"{name}:" in sheet for name in inks.values())
     assert all("vendor/" not in str(b.value) for b in build(context).blocks.values() if hasattr(b, "value"))

@@ -16,6 +16,7 @@ import pytest
 from core.records import QueryError
 from ui.app import TABS, build, launch_options
 from ui.errors import KNOWN, explain, message
+from ui.compare.state import Brought
 from ui.failures.state import Drafts, Listed
 from ui.guard import DENIED, Guard
 from ui.search.state import Held, Opened
@@ -65,7 +66,7 @@ def test_no_endpoint_is_public_and_nothing_is_recorded(blocks):
 def test_what_a_session_holds_ends_and_starts_empty(blocks):
     states = [block for block in blocks.blocks.values() if isinstance(block, gr.State)]
     held = [s for s in states if s.value is not None]
-    assert all(s.value in (Held(), Opened(), Listed(), Drafts()) for s in held)
+    assert all(s.value in (Held(), Opened(), Listed(), Drafts(), Brought(), True) for s in held)
     assert all(s.time_to_live in (1800, 3600) for s in held)
     assert sum(isinstance(s.value, Held) for s in held) == 1
 

@@ -27,4 +27,4 @@ def test_an_address_shows_its_tab_and_the_first_one_without(event, data, tab):
 
 
 def test_the_browser_knows_the_same_tabs():
-    assert router(list(TABS)).props["tabs"] == list(TABS) == ["search", "failures"]
+    assert router(list(TABS)).props["tabs"] == list(TABS) == ["search", "failures", "compare"]

@@ -11,7 +11,7 @@ import gradio as gr
 
 from core.analyze.case import MOST_COLUMNS
 from core.analyze.failures import FACETS
-from core.analyze.lists import Wanted
+from core.analyze.lists import Named, Wanted
 from core.analyze.notes import SessionNotes
 from core.context import AppContext
 from core.figures.failures import SEPARATOR
@@ -24,6 +24,7 @@ from ui.failures.sheet import sheet
 from ui.failures.state import Choice, Drafts, Listed
 from ui.failures.tab import AGREEMENTS, CUTS, Failures
 from ui.picked import picked
+from ui.pulse import pulse
 from ui.search.state import Opened
 from ui.viewer import viewer
 
@@ -71,8 +72,9 @@ def build(context: AppContext, blocks: gr.Blocks, row: DataRow, tabs: gr.Tabs) -
     label = row.data
     listed, drafts, opened = (gr.State(value, time_to_live=HOUR) for value in (Listed(), Drafts(), Opened()))
     shown_for, overlay, found = gr.State(None), gr.State(None), gr.State(None)
+    always, fresh = gr.State(True, time_to_live=HOUR), gr.State(True, time_to_live=HOUR)
     session = gr.State(SessionNotes() if context.notes is None else None)
-    pulse = _html("<i></i>", "pulse.js", visible="hidden")
+    seen = pulse("failures")
 
     with gr.Column(elem_id="failure-overview"):
         with gr.Row(elem_id="failure-choice"):
@@ -174,10 +176,13 @@ def build(context: AppContext, blocks: gr.Blocks, row: DataRow, tabs: gr.Tabs) -
         return Choice(name, task, scope, run, tuple(beside or ()), by, int(k), measure, bool(anew))
 
     # Spelled out, because Gradio finds the places of event and progress by these names.
-    def see(label, task, scope, run, beside, by, k, measure, anew, session, progress=PROGRESS):
+    def see(wanted, label, task, scope, run, beside, by, k, measure, anew, session, progress=PROGRESS):
+        if not wanted:
+            return [gr.skip()] * len(shown)
         return tab.overview(choice_of((label, task, scope, run, beside, by, k, measure, anew)), session, progress)
 
     def find(
+        wanted,
         label,
         task,
         scope,
@@ -197,11 +202,14 @@ def build(context: AppContext, blocks: gr.Blocks, row: DataRow, tabs: gr.Tabs) -
         overlay,
         progress=PROGRESS,
     ):
+        if not wanted:
+            return gr.skip(), gr.skip()
         choice = choice_of((label, task, scope, run, beside, by, k, measure, anew))
         wanted = Wanted(
             failing=bool(failing),
             group=(by, group) if group else None,
-            found=found,
+            found=None if isinstance(found, Named) else found,
+            named=found if isinstance(found, Named) else None,
             kinds=(kind,) if kind else (),
             agreement=agree or "",
             text=text or "",
@@ -232,16 +240,22 @@ def build(context: AppContext, blocks: gr.Blocks, row: DataRow, tabs: gr.Tabs) -
     # One at a time, so that of two lists that were asked for in turn the later one is shown last.
     listing_run = {"show_progress_on": [which], "concurrency_id": "listing", "concurrency_limit": 1, **PRIVATE}
     seeing = {"show_progress_on": [finding], "concurrency_id": "analysis", "concurrency_limit": 2, **PRIVATE}
-    see_args = [see, [*choice_widgets, session], shown]
-    find_args = [find, [*choice_widgets, *filters, overlay], [which, listed]]
+    see_args = [see, [always, *choice_widgets, session], shown]
+    find_args = [find, [always, *choice_widgets, *filters, overlay], [which, listed]]
 
     def and_list(event):
         return event.then(lambda: None, None, found, **LIGHT).then(*find_args, **listing_run)
 
+    def if_fresh(args):
+        function, (_, *inputs), outputs = args
+        return [function, [fresh, *inputs], outputs]
+
     runs_of = [run, beside, by, scope, measure, group, kind]
-    and_list(
-        pulse.shown(tab.open_tab, [label, shown_for], [task, *runs_of, shown_for], **QUIET).then(*see_args, **seeing)
-    )
+    # What is shown already stays, also what another tab has just asked for.
+    opening = seen.shown(tab.open_tab, [label, shown_for], [task, *runs_of, shown_for, fresh], **QUIET)
+    opening = opening.then(*if_fresh(see_args), **seeing)
+    opening = opening.then(lambda new: None if new else gr.skip(), fresh, found, **LIGHT)
+    opening.then(*if_fresh(find_args), **listing_run)
     label.input(None, None, None, js=_script("data"), **PRIVATE)
     and_list(task.input(tab.choose_task, [label, task, scope, run, by], runs_of, **QUIET).then(*see_args, **seeing))
     tasks = groups.task(choose_task, label, task, **LIGHT)

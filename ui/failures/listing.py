@@ -53,12 +53,12 @@ def rendered(diagnoses: Sequence[Diagnosis], at: Sequence[int], page: int, k: in
     shown = [Row(number, at[number]) for number in range(page * PAGE, min(len(at), (page + 1) * PAGE))]
     what = "failing queries" if wanted.failing else "queries"
     top = ""
-    if wanted.found:
-        facet, value = wanted.found
-        top = (
-            f'<p class="m3-only">Only queries whose first hit is of {escape(facet)} <strong>{escape(value)}</strong>. '
-            '<button type="button" data-do="all">Show all</button></p>'
-        )
+    if wanted.found or wanted.named:
+        only = f"Only {escape(wanted.named.words)}." if wanted.named else ""
+        if wanted.found:
+            facet, value = wanted.found
+            only = f"Only queries whose first hit is of {escape(facet)} <strong>{escape(value)}</strong>."
+        top = f'<p class="m3-only">{only} <button type="button" data-do="all">Show all</button></p>'
     if not at:
         return f'{top}<div class="m3-empty"><p>{NOTHING}</p></div>'
     heads = "".join(

@@ -32,4 +32,5 @@ document.addEventListener('keydown', e => { if (e.key === 'Escape' && e.target.c
 //# show_list
 () => document.querySelector('#failure-which').scrollIntoView({block: 'start'})
 //# data
-() => document.dispatchEvent(new CustomEvent('m3-data'))
+() => { const root = document.documentElement; delete root.dataset.m3Case; delete root.dataset.m3Look;
+  document.dispatchEvent(new CustomEvent('m3-data')); }

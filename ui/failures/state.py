@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from core.analyze.lists import Wanted
+from core.analyze.lists import Named, Wanted
 from core.analyze.rejudge import Overlay
 from core.analyze.task_runs import Key
 
@@ -62,7 +62,8 @@ class Drafts:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What another tab wants to see here: a run, those beside it, queries of one group, or one query (``key``)."""
+    """What another tab wants to see here: a run, those beside it, queries of one group, those ``named``, or one query
+    (``key``). ``contrast``: first those where the first run beside it is most ahead."""
 
     label: str
     task: str
@@ -73,3 +74,5 @@ class Request:
     group: str = ""
     key: Key | None = None
     contrast: bool = False
+    measure: str = "nDCG@10"
+    named: Named | None = None

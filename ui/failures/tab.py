@@ -76,9 +76,9 @@ class Failures:
     def open_tab(self, label: str, shown_for: str | None):
         """The tab comes into view: task, its runs and groups of the data set that is chosen now; unchanged where they
         are shown already. Task, run, beside, by, scope, measure, group, kind, ``shown_for``: None where there was
-        nothing to show, so that runs are looked for again."""
+        nothing to show, so that runs are looked for again; and whether anything is to be shown anew."""
         if label == shown_for:
-            return [gr.skip()] * 9
+            return [*[gr.skip()] * 9, False]
         try:
             desk = self.context.desk(self.context.dataset(label))
             tasks = desk.tasks()
@@ -88,7 +88,7 @@ class Failures:
         choices = [(TASK_LABELS.get(task, task), task) for task in tasks]
         task = tasks[0] if tasks else None
         widgets = self.choose_task(label, task, None, None, None)
-        return gr.Dropdown(choices, value=task), *widgets, label if task else None
+        return gr.Dropdown(choices, value=task), *widgets, label if task else None, True
 
     def choose_task(
         self, label: str, task: str | None, scope: str | None, run: str | None, by: str | None
@@ -138,6 +138,8 @@ class Failures:
             return [gr.skip()] * 7
         widgets = self.choose_task(label, request.task, request.scope, request.run, request.by)
         widgets[1] = self.choose_run(label, request.task, request.scope, request.run, list(request.beside))
+        if request.measure in self.context.desk(self.context.dataset(label)).measures(request.task, request.scope):
+            widgets[4].value = request.measure
         choices = [
             (TASK_LABELS.get(task, task), task) for task in self.context.desk(self.context.dataset(label)).tasks()
         ]
@@ -148,7 +150,7 @@ class Failures:
         if request is None:
             return [gr.skip()] * 7
         order = CONTRAST if request.contrast and request.beside else WORST
-        return False, request.group, "", "", "", order, None
+        return False, request.group, "", "", "", order, request.named
 
     def open_asked(
         self, request: Request | None, listed: Listed, drafts: Drafts, author: str, session: SessionNotes | None

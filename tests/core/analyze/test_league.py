@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from core.analyze.compare import compare
-from core.analyze.league import DOMAIN, TASK, Leagues, across_tasks, league, reading
+from core.analyze.league import DOMAIN, TASK, Leagues, league, reading
 from core.analyze.listed import listed
 from core.analyze.scored import Scored
 from core.data.dataset import open_dataset
 from core.evaluate.evaluate import OFFLINE
 from core.evaluate.stats import FEWEST, OTHER, holm, paired_randomisation
+from core.records import TASK_LABELS
 from core.settings import DEMO
 
 VISUAL, MEASURE = "visual_context", "nDCG@10"
@@ -194,20 +195,43 @@ def test_what_can_be_chosen(demo) -> None:
         demo.of(VISUAL, MEASURE, "colour")
 
 
-def test_across_tasks_every_task_is_its_own_family(demo) -> None:
-    rows = across_tasks(demo, MEASURE)
-    assert [row.name for row in rows] == list(OFFLINE)
-    for row in rows:
-        assert list(row.estimates) == demo.tasks()
-        for task in demo.tasks():
-            macro = demo.of(task, MEASURE).comparison.macro
-            mine = next((s for s in macro.standings if s.name == row.name), None)
+def test_by_task_every_task_is_its_own_family(demo) -> None:
+    found = demo.of(VISUAL, MEASURE, TASK)
+    groups = found.comparison.domains
+    assert [group.name for group in groups] == [TASK_LABELS[task] for task in demo.tasks()]
+    assert found.names == list(OFFLINE) and found.comparison.macro == demo.of(VISUAL, MEASURE).comparison.macro
+    for task, group in zip(demo.tasks(), groups, strict=True):
+        macro = demo.of(task, MEASURE).comparison.macro
+        assert group.pairs == macro.pairs and group.reason == macro.reason
+        assert {one.name for one in group.standings} == set(OFFLINE)
+        for one in group.standings:
+            mine = next((s for s in macro.standings if s.name == one.name), None)
             if mine is None:
-                assert math.isnan(row.estimates[task].mean) and row.reasons[task] == "N/A: no stored run"
+                assert math.isnan(one.estimate.mean) and one.reason == "N/A: no stored run" and one.rank is None
             else:
-                assert (row.estimates[task], row.ranks[task]) == (mine.estimate, mine.rank)
-    na = Counter(task for row in rows for task in row.estimates if math.isnan(row.estimates[task].mean))
-    assert na == {"query_to_image": 6}  # only medlite sees pictures
+                assert one == mine
+    na = Counter(g.name for g in groups for one in g.standings if math.isnan(one.estimate.mean))
+    assert na == {TASK_LABELS["query_to_image"]: 6}  # only medlite sees pictures
+
+
+@pytest.mark.parametrize("by", [DOMAIN, "specialty", "modality", TASK])
+def test_the_queries_of_an_outcome_are_as_many_as_it_counts(demo, by) -> None:
+    found = demo.of(VISUAL, MEASURE, by)
+    for group in (found.comparison.macro, *found.comparison.domains):
+        pair = group.pair("bm25", "medlite")
+        if pair is None:
+            continue
+        for at, kind in enumerate(("wins", "ties", "losses")):
+            keys = demo.outcome(VISUAL, MEASURE, by, group.name, "bm25", "medlite", kind)
+            assert len(keys) == len(set(keys)) == sum(counts[at] for counts in pair.outcomes.values()), group.name
+        runs = {run.name: run.values for run in found.scored}
+        wins = demo.outcome(VISUAL, MEASURE, DOMAIN, "macro", "bm25", "medlite", "wins")
+        assert all(runs["bm25"][key] > runs["medlite"][key] for key in wins)
+        assert demo.outcome(VISUAL, MEASURE, by, group.name, "medlite", "bm25", "losses") == demo.outcome(
+            VISUAL, MEASURE, by, group.name, "bm25", "medlite", "wins"
+        )
+    for group, a in (("no such group", "bm25"), ("macro", "no such model")):
+        assert demo.outcome(VISUAL, MEASURE, DOMAIN, group, a, "medlite", "wins") == []
 
 
 def test_what_the_domains_are_and_what_made_the_figures_is_said(demo, small) -> None:

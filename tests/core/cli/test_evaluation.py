@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 from core.__main__ import app
 from core.analyze.league import Leagues
 from core.data.dataset import open_dataset
+from core.data.names import trec_name
+from core.evaluate.run import open_run
 from core.settings import DEMO
 
 
@@ -45,6 +48,31 @@ def test_what_is_exported_can_be_imported_and_scores_the_same(tmp_path) -> None:
     assert next(s for s in shown[0]["macro"]["standings"] if s["name"] == "theirs")["estimate"]["mean"] is None  # N/A
 
 
+def test_a_run_of_a_whole_task_is_stored_like_one_of_each_collection(tmp_path, workspace) -> None:
+    call("evaluate", str(DEMO), "--task", "summary", "--model", "bm25", "--trec", str(tmp_path / "trec"))
+    files = sorted((tmp_path / "trec" / "bm25").glob("summary*.run.gz"))
+    assert len(files) == 5
+    together = tmp_path / "all.run.gz"
+    together.write_bytes(b"".join(file.read_bytes() for file in files))  # gzip files end to end are one
+    options = ("--run", str(together), "--model-id", "org/theirs", "--revision", "v1")
+    told = call("import", str(DEMO), "--task", "summary", "--model", "theirs", *options, "--json")
+    made = json.loads(told.stdout)
+    assert (made["model"], made["task"], made["notes"]) == ("theirs", "summary", [])
+    dataset = open_dataset(DEMO, workspace)
+    for one, collection in zip(made["runs"], dataset.pool("summary").collections, strict=True):
+        alone = ("--collection", collection.key, "--model", "alone", "--run")
+        (file,) = (f for f in files if f.name == f"{trec_name(collection.key)}.run.gz")
+        single = json.loads(call("import", str(DEMO), *alone, str(file), "--json").stdout)
+        whole, apart = open_run(Path(one["folder"])), open_run(Path(single["folder"]))
+        assert one["place"] == single["place"] == collection.key
+        assert whole.run.rankings == apart.run.rankings and whole.measures == apart.measures
+        assert (whole.info.model_id, whole.info.revision, whole.info.depth) == ("org/theirs", "v1", apart.info.depth)
+    plain = call("import", str(DEMO), "--task", "summary", "--model", "theirs", *options).stdout
+    assert plain.count("Stored ") == 5 and f"{made['runs'][0]['folder']}." in plain
+    told = call("import", str(DEMO), "--task", "summary", "--model", "part", "--run", str(files[0]))
+    assert told.stdout.count("Stored ") == 1 and told.stderr.count("The file has no query of summary/") == 4
+
+
 def test_vectors_made_elsewhere_are_ranked_by_cosine(tmp_path, workspace) -> None:
     collection = open_dataset(DEMO, workspace).collections["summary/Head"]
     generator = np.random.default_rng(1)
@@ -62,17 +90,28 @@ def test_wrong_imports_are_one_sentence(tmp_path) -> None:
     bad = tmp_path / "bad.run"
     lines = [f"q-D0{n} Q0 D0{n} 1 0.5 x" for n in range(6)] + ["q1 Q0 d1"]
     bad.write_text("\n".join(lines))
+    good = tmp_path / "good.run"
+    good.write_text("\n".join(lines[:-1]))
     common = ("import", str(DEMO), "--model", "theirs")
     for options, words in (
         (("--collection", "summary/Head", "--run", str(bad)), "line 7"),
         (("--collection", "nowhere", "--run", str(bad)), "no collection 'nowhere'"),
         (("--collection", "summary/Head"), "Give --run FILE"),
         (("--collection", "summary/Head", "--run", str(tmp_path / "absent.run")), "absent.run"),
+        (("--task", "summary", "--run", str(bad)), "bad.run, line 7: 3 columns"),
+        (("--task", "nowhere", "--run", str(good)), "no task 'nowhere'; it has"),
+        (("--task", "query_to_image", "--run", str(good)), "no query id of it is in query_to_image"),
+        (("--task", "summary", "--collection", "summary/Head", "--run", str(good)), "Give --collection NAME, or"),
+        (("--run", str(good)), "Give --collection NAME, or --task NAME"),
+        (("--task", "summary", "--run", "their.json"), "Only a TREC run can be of a whole task"),
+        (("--task", "summary", "--docs", "a", "b", "--queries", "a", "b"), "Only a TREC run can be of a whole task"),
     ):
         told = call(*common, *options, ok=False)
         assert words in told.stderr and told.stdout == "" and "Traceback" not in told.stderr
     told = call("import", str(DEMO), "--model", "bm25", "--collection", "summary/Head", "--run", str(bad), ok=False)
     assert "makes its own runs" in told.stderr
+    told = call("import", str(DEMO), "--model", " ", "--task", "summary", "--run", str(good), ok=False)
+    assert "The model has no name" in told.stderr
 
 
 def test_holes_are_listed_with_their_twins() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import hashlib
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +18,17 @@ from core.data.dataset import open_dataset
 from core.data.table import Table, write_table
 from core.evaluate import io_trec
 from core.evaluate.imported import FileRefused, outside_name, run_of_import
-from core.evaluate.io_trec import import_qrels, import_run, read_qrels, read_run, text_lines, write_qrels, write_run
+from core.evaluate.io_trec import (
+    Given,
+    finite,
+    import_qrels,
+    import_run,
+    read_qrels,
+    read_run,
+    text_lines,
+    write_qrels,
+    write_run,
+)
 from core.evaluate.measures import per_query, trec_order
 from core.evaluate.rank import qrels_of
 from core.evaluate.run import Run, RunInfo, open_run, save, trec_name
@@ -110,6 +121,30 @@ def test_ids_raw_and_encoded_in_one_file(odd, tmp_path: Path) -> None:
     both = "q2 Q0 50% 1 1 t\nq2 Q0 50%25 1 2 t\n"
     with pytest.raises(FileRefused, match=r"document of query 'q2' is there in two spellings"):
         import_run(written(tmp_path, both), odd)
+
+
+def test_a_collection_in_front_of_ids_is_understood_where_it_is_the_own(odd, tmp_path: Path) -> None:
+    own, other = "summary%2FHead", "summary%2FThorax"
+    lines = [f"{own}/q%201 Q0 {own}/PMC%2F12%3A3 1 3 t", f"{own}/q%201 Q0 x 1 2 t", f"q2 Q0 {own}/a%2520b 1 1 t"]
+    lines += [f"{own}/q%201 Q0 {other}/x 1 1 t", f"{other}/q3 Q0 x 1 1 t", "summary%2fHead/q3 Q0 summary/Head/x 1 1 t"]
+    found = import_run(written(tmp_path, "\n".join(lines)), odd)
+    assert found.rankings == {"q%201": [("PMC%2F12%3A3", 3.0), ("x", 2.0)], "q2": [("a%2520b", 1.0)], "q3": []}
+    assert found.unknown_documents.first == (f"{other}/x", "summary/Head/x")
+    assert found.unknown_queries.first == (f"{other}/q3",)
+    twice = f"q2 Q0 x 1 1 t\nq2 Q0 {own}/x 1 2 t\n"
+    with pytest.raises(FileRefused, match=r"document of query 'q2' is there in two spellings"):
+        import_run(written(tmp_path, twice), odd)
+    with pytest.raises(FileRefused, match=r"query 'q2' is there in two spellings"):
+        import_run(written(tmp_path, f"q2 Q0 x 1 1 t\n{own}/q2 Q0 X 1 2 t\n"), odd)
+    judged = import_qrels(written(tmp_path, f"{own}/q2 0 {own}/x 2\n{other}/q2 0 {other}/x 1\n", "q.txt"), odd)
+    assert judged.qrels == {"q2": {"x": 2}} and judged.unknown_queries.first == (f"{other}/q2",)
+
+
+def test_an_id_that_begins_like_the_collection_is_itself_unless_it_is_known_without(tmp_path: Path) -> None:
+    collection = collection_of(tmp_path, ["q"], ["summary%2FHead/x", "y", "summary%2FHead/y"])
+    lines = [f"q Q0 summary%2FHead/{d} 1 1 t" for d in ("x", "y", "summary%252FHead%2Fy")]
+    found = import_run(written(tmp_path, "\n".join(lines)), collection)
+    assert {doc for doc, _ in found.rankings["q"]} == {"summary%252FHead%2Fx", "y", "summary%252FHead%2Fy"}
 
 
 def test_the_rank_column_never_counts_and_ties_go_by_id(odd, tmp_path: Path) -> None:
@@ -205,8 +240,47 @@ def test_judgements_in_all_spellings(tmp_path: Path) -> None:
     ids=["empty", "comment", "NUL", "binary", "long line", "gzip bomb", "cut gzip", "no gzip"],
 )
 def test_hostile_files(tmp_path: Path, content: bytes, message: str) -> None:
-    with pytest.raises(FileRefused, match=f"^their.run.*{message}"):
+    with pytest.raises(FileRefused, match=f"^their.run.*{message}") as said:
         read_run(written(tmp_path, content))
+    with pytest.raises(FileRefused) as given_bytes:
+        read_run(Given("their.run", content))
+    assert str(given_bytes.value) == str(said.value)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_bytes_read_like_a_file_of_them(tmp_path: Path, packed: bool) -> None:
+    content = "\ufeffq 1\tQ0\té\t1\t.5\tt\r\n# comment\n\nq2 Q0 d 1 2e-3 other\n".encode()
+    content = gzip.compress(content) if packed else content
+    found = read_run(Given("their.run", content))
+    assert found == read_run(written(tmp_path, content))
+    assert found.scores == {"q 1": {"é": 0.5}, "q2": {"d": 0.002}} and (found.lines, found.tag) == (2, "t")
+    assert found.file_hash == hashlib.sha256(content).hexdigest()[:16]
+    assert list(text_lines(Given("a", content))) == list(text_lines(tmp_path / "their.run"))
+    assert "q2" not in repr(Given("a", content))
+
+
+def test_the_limits_of_bytes_are_their_own() -> None:
+    lines = [b"q Q0 d%d 1 1 t\n" % n for n in range(4)]
+    three, four = b"".join(lines[:3]), b"".join(lines)
+    for most in ({"most_lines": 3}, {"most_bytes": len(three)}):
+        assert read_run(Given("a.run", three, **most)).lines == 3
+        for content in (four, gzip.compress(four), three + b"#" * 9):  # counted unpacked, and comments count
+            with pytest.raises(FileRefused, match=r"^a.run, line 4: more than .* lines; split"):
+                read_run(Given("a.run", content, **most))
+    with pytest.raises(FileRefused, match="more than 2 MiB or 7 lines"):
+        read_run(Given("a.run", b"#\n" * 8, 2 << 20, 7))
+    bomb = gzip.compress(b"# nothing\n" * 2_000_000)  # 20 MB from 50 kB
+    with pytest.raises(FileRefused, match="line 104858: more than 1 MiB"):
+        read_run(Given("a.run", bomb, 1 << 20))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.floats() | st.integers(-(10**39), 10**39) | st.sampled_from([3.4028235677973366e38, 3.4028235677973362e38]))
+def test_finite_is_finite_as_a_32_bit_float(value: float) -> None:
+    for number in (value, -value):
+        with np.errstate(over="ignore"):
+            expected = float(number) if np.isfinite(np.float32(number)) else None
+        assert finite(repr(number)) == expected
 
 
 @pytest.mark.parametrize("limit", ["MAX_LINES", "MAX_BYTES"])
@@ -228,11 +302,15 @@ def test_no_such_file(tmp_path: Path) -> None:
 @given(st.binary(max_size=80) | st.text("q0 \t\n#%é.1e", max_size=60).map(str.encode))
 def test_any_bytes_give_results_or_one_message(tmp_path_factory, content: bytes) -> None:
     path = written(tmp_path_factory.mktemp("any"), content)
-    for read in (read_run, read_qrels):
+    told = []
+    for read, file in ((read_run, path), (read_run, Given("their.run", content)), (read_qrels, path)):
         try:
-            assert read(path)
+            assert (found := read(file))
+            told.append(found)
         except FileRefused as error:
             assert str(error).startswith("their.run") and "\n" not in str(error)
+            told.append(str(error))
+    assert told[0] == told[1]
 
 
 def test_an_imported_run_is_stored_and_measured(toy: Path, workspace, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.evaluate.tables import escape, to_csv, to_latex
+from core.evaluate.tables import escape, plain_csv, to_csv, to_latex
 
 
 def row(model: str = "medlite", **changes) -> dict:
@@ -121,3 +121,12 @@ def test_latex_compiles(tmp_path: Path) -> None:
     (tmp_path / "t.tex").write_text(text)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60).returncode == 0
+
+
+def test_further_columns_come_last_and_are_no_formulas() -> None:
+    rows = [row(more={"rank best": 1, "data": "=1"}), row("other", more={"rank best": None, "data": "a\nb"})]
+    found = list(csv.reader(io.StringIO(to_csv(rows), newline="")))
+    assert found[0][-2:] == ["rank best", "data"] and found[1][-2:] == ["1", "'=1"] and found[2][-2:] == ["N/A", "a b"]
+    assert plain_csv([]) == ""
+    flat = list(csv.DictReader(io.StringIO(plain_csv([{"a": math.nan, "b": -0.5}, {"a": "@x", "b": None}]))))
+    assert flat == [{"a": "N/A", "b": "-0.5"}, {"a": "'@x", "b": "N/A"}]

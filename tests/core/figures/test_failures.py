@@ -109,7 +109,7 @@ def test_confusion_shows_shares_of_rows_and_counts():
     assert cells["z"] == [[75, 25, 0], [None, None, None], [25, 0, 75]]
     assert cells["text"] == [["6", "2", ""], ["", "", ""], ["1", "", "3"]]
     assert cells["customdata"][0][1] == "A\u001fB" and cells["customdata"][2][0] == "C\u001fA"
-    assert cells["colorscale"] == [[0, style.PAPER], [1, style.DEEP]] and (cells["zmin"], cells["zmax"]) == (0, 100)
+    assert cells["colorscale"] == [[0, style.PAPER], [1, style.TINT]] and (cells["zmin"], cells["zmax"]) == (0, 100)
     assert gaps(traces)["y"] == [1], "a row without queries is a gap"
     assert [(s["x0"], s["y0"]) for s in layout["shapes"]] == [(-0.5, -0.5), (1.5, 1.5)]
     assert layout["yaxis"]["ticktext"] == ["A  1", "B  2", "C  3"] and layout["xaxis"]["ticktext"] == ["1", "2", "3"]

@@ -122,11 +122,11 @@ def test_notes_are_of_the_session_in_public_mode_and_of_the_workspace_in_private
 def walk(post, session: str, run: str = "bm25") -> tuple[list, str]:
     """Opens the tab, the list of a run and its first case, as a browser does; what is chosen, and the form's query."""
     status, answer = post("open_tab", [DEMO, None], session=session)
-    assert status == 200 and len(answer["data"]) == 9
+    assert status == 200 and len(answer["data"]) == 10
     status, answer = post("choose_task", [DEMO, "summary", "pool", run, "modality"], session=session)
     assert status == 200 and answer["data"][0]["value"] == run
     chosen = [DEMO, "summary", "pool", run, [], "modality", 10, "nDCG@10", False]
-    status, answer = post("find", [*chosen, *FILTERS], session=session)
+    status, answer = post("find", [None, *chosen, *FILTERS], session=session, at=1)
     assert status == 200 and "1–" in answer["data"][0], answer
     status, answer = post("open_row", [None, None, "Ann", None], {"i": 0}, session)
     assert status == 200 and "Case 1 of" in answer["data"][0]
@@ -185,7 +185,7 @@ def test_raw_requests_with_damaged_data_break_nothing_and_tell_nothing(post, own
     bad = {"by": 5, "k": 6, "measure": 7, "run": 3, "task": 1, "data": 0}
     for name, at in bad.items():
         wrong = [*chosen[:at], "<nothing>", *chosen[at + 1 :]]
-        status, answer = post("find", [*wrong, *FILTERS], session="open")
+        status, answer = post("find", [None, *wrong, *FILTERS], session="open", at=1)
         assert status == 500 and answer["error"], name
     again = post("open_row", [None, None, "Ann", None], {"i": 0}, "open")[1]["data"][0]
     assert again == shown and walk(post, "new")

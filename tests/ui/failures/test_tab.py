@@ -52,7 +52,7 @@ def diagnosis(tab, choice):
 
 
 def test_the_tab_opens_with_the_tasks_runs_and_groups_of_the_data_set(tab):
-    task, run, beside, by, scope, measure, group, kind, shown_for = tab.open_tab(DEMO, None)
+    task, run, beside, by, scope, measure, group, kind, shown_for, fresh = tab.open_tab(DEMO, None)
     assert values(task) == TASKS and task.value == TASKS[0] and task.choices[0][0] == "Visual context"
     assert run.value == "medlite" and {"bm25", "medlite", "rrf:bm25+medlite"} <= set(values(run))
     assert values(beside) == [name for name in values(run) if name != "medlite"] and beside.value == []
@@ -60,11 +60,12 @@ def test_the_tab_opens_with_the_tasks_runs_and_groups_of_the_data_set(tab):
     assert values(scope) == ["pool", "collections"] and scope.value == "pool" and scope.visible
     assert measure.value == "nDCG@10" and set(values(measure)) <= set(ALL)
     assert values(group) == [""] and values(kind) == ["", *(kind.name for kind in KINDS)]
-    assert shown_for == DEMO
+    assert shown_for == DEMO and fresh is True
 
 
 def test_what_is_shown_stays_and_another_data_set_is_news(tab, tmp_path, toy):
-    assert all(skipped(value) for value in tab.open_tab(DEMO, DEMO)) and len(tab.open_tab(DEMO, DEMO)) == 9
+    *widgets, fresh = tab.open_tab(DEMO, DEMO)
+    assert all(skipped(value) for value in widgets) and len(widgets) == 9 and fresh is False
     other = Failures(AppContext(Settings((str(toy),), str(tmp_path / "w"), True)))
     shown = other.open_tab("toy", DEMO)
     assert not any(skipped(value) for value in shown) and shown[0].choices == [] and shown[0].value is None
@@ -72,8 +73,8 @@ def test_what_is_shown_stays_and_another_data_set_is_news(tab, tmp_path, toy):
 
 def test_without_runs_a_sentence_teaches_and_they_are_looked_for_again(tmp_path, toy):
     tab = Failures(AppContext(Settings((str(toy),), str(tmp_path / "w"), True)))
-    *_, shown_for = tab.open_tab("toy", None)
-    assert shown_for is None
+    *_, shown_for, fresh = tab.open_tab("toy", None)
+    assert shown_for is None and fresh
     shown = tab.overview(Choice("toy", None, None, None, (), None, 10, None, False), None)
     assert unescape(shown[0]) == f'<div class="m3-empty"><p>{NO_RUNS}</p></div>' and shown[10] is None
     assert all(value == "" or skipped(value) for value in shown[1:10])
@@ -85,7 +86,7 @@ def test_without_runs_a_sentence_teaches_and_they_are_looked_for_again(tmp_path,
 
 def test_a_data_set_that_cannot_be_read_says_so_in_the_place_of_the_finding(tmp_path, sentence):
     tab = Failures(AppContext(Settings((str(tmp_path / "gone"),), str(tmp_path / "w"), True)))
-    *_, shown_for = tab.open_tab("gone", None)
+    *_, shown_for, _ = tab.open_tab("gone", None)
     shown = tab.overview(Choice("gone", None, None, None, (), None, 10, None, False), None)
     assert shown_for is None and "is not a folder" in sentence(shown[0])
 

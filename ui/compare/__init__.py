@@ -1,0 +1,1 @@
+"""The Failure cases tab."""

@@ -1,0 +1,155 @@
+"""Files out of the Model comparison tab, and the run that a visitor brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import gradio as gr
+
+from core.analyze import league_report
+from core.analyze.session_runs import session_run
+from core.analyze.two import query_rows
+from core.data.dataset import DataSet
+from core.evaluate.tables import plain_csv
+from core.evaluate.uploaded import MAX_BYTES, checked_name, read_upload, store_upload
+from core.records import TASK_LABELS, QueryError
+from ui import errors
+from ui.cards import escape
+from ui.compare.report_file import Section, report_file
+from ui.compare.state import Brought, Choice
+from ui.compare.tab import Compare
+from ui.download import payload, refusal
+from ui.picked import bytes_of
+
+WHOLE = ""
+"""The choice of all collections of a task."""
+
+
+class Files:
+    """The callbacks, bound to those of the tab."""
+
+    def __init__(self, tab: Compare) -> None:
+        self.tab, self.context = tab, tab.context
+
+    def standings(self, choice: Choice, brought: Brought, kind: str) -> str:
+        """The shown figures as CSV or LaTeX."""
+
+        def file() -> tuple[str, str, bytes]:
+            screen = self.tab.screen(choice, brought)
+            name = f"comparison-{choice.task}-{choice.measure}-by-{choice.by}"
+            if kind == "csv":
+                return f"{name}.csv", "text/csv", league_report.standings_csv(screen.league, screen.shown).encode()
+            return f"{name}.tex", "application/x-tex", league_report.latex(screen.league, screen.shown).encode()
+
+        return _sent(choice, file)
+
+    def pairs(self, choice: Choice, brought: Brought) -> str:
+        """Every difference with its verdict as CSV."""
+
+        def file() -> tuple[str, str, bytes]:
+            league = self.tab.screen(choice, brought).league
+            name = f"differences-{choice.task}-{choice.measure}-by-{choice.by}.csv"
+            return name, "text/csv", league_report.pairs_csv(league).encode()
+
+        return _sent(choice, file)
+
+    def per_query(self, choice: Choice, brought: Brought) -> str:
+        """The scores of A and B for each query as CSV."""
+
+        def file() -> tuple[str, str, bytes]:
+            screen = self.tab.screen(choice, brought)
+            runs = {run.name: run for run in screen.league.scored}
+            if choice.a == choice.b or not {choice.a, choice.b} <= runs.keys():
+                raise QueryError("Choose two different models that have runs of this task.")
+            rows = query_rows(screen.leagues.dataset, runs[choice.a], runs[choice.b])
+            name = f"queries-{choice.a}-{choice.b}-{choice.task}-{choice.measure}.csv"
+            return name, "text/csv", plain_csv(rows).encode()
+
+        return _sent(choice, file)
+
+    def mteb(self, choice: Choice, brought: Brought) -> str:
+        """The means of all listed runs in MTEB's layout, zipped."""
+
+        def file() -> tuple[str, str, bytes]:
+            leagues = self.tab.leagues(choice.label)
+            data = league_report.mteb_zip(leagues, choice.task, brought.scored(leagues.dataset.data_id))
+            return f"mteb-{choice.task}.zip", "application/zip", data
+
+        return _sent(choice, file)
+
+    def report(self, choice: Choice, brought: Brought, cost_by: str) -> str:
+        """Everything on the screen as one HTML file."""
+
+        def file() -> tuple[str, str, bytes]:
+            screen, views = self.tab.views(choice, brought, cost_by, links=False)
+            league = screen.league
+            label = TASK_LABELS.get(choice.task, choice.task)
+            sections = [
+                Section(f"By {league.by}", [views.bars], views.standings),
+                Section(f"By {screen.fine.by}", [views.heat], views.by_group),
+                Section(f"Is {choice.a} better than {choice.b}?", [views.scatter], views.pair + views.largest),
+                Section("What the two solve together", [], self.tab.complement(choice, brought)),
+                Section("Quality against cost", [views.cost], views.costs),
+                Section("Beside the published figures", [views.published], views.facts),
+            ]
+            heading = f"{league.dataset_name}: {label}, {league.measure}"
+            made = report_file(heading, views.finding + views.warnings, sections, league.conditions)
+            return f"comparison-{choice.task}-{choice.measure}.html", "text/html", made
+
+        return _sent(choice, file)
+
+    def where(self, label: str, task: str | None):
+        """The collections that a brought run can be for."""
+        if not task:
+            return gr.Dropdown([("the whole task", WHOLE)], value=WHOLE)
+        members = self.context.dataset(label).pool(task).collections
+        choices = [("the whole task", WHOLE), *((member.key, member.key) for member in members)]
+        return gr.Dropdown(choices if len(members) > 1 else choices[:1], value=WHOLE)
+
+    def bring(
+        self, label: str, task: str | None, where: str, name: str, revision: str, brought: Brought, event: gr.EventData
+    ) -> tuple[str, Brought, str]:
+        """Take in a TREC run of the chosen task: what is to be said, the session's runs, and the run's name, "" where
+        it was not taken."""
+        try:
+            dataset = self.context.dataset(label)
+            task = task or next(iter(dataset.tasks), None)
+            if task is None:
+                raise QueryError("This data set has no task that a run could be of.")
+            data, file_name = bytes_of(event, MAX_BYTES)
+            name = checked_name(name, self._taken(label, dataset, task, brought))
+            upload = read_upload(data, file_name, dataset, task, name, revision, where or None)
+            if self.context.notes is None:
+                brought = brought.put(session_run(upload, dataset, self.context.workspace))
+                kept = "It stays in this browser session only."
+            else:
+                store_upload(upload, dataset, self.context.workspace)
+                kept = "It is stored in the workspace, as by python -m core import."
+        except Exception as error:
+            said = errors.message(str(error)) if isinstance(error, ValueError) else errors.explain(error)
+            return said, brought, ""
+        notes = "".join(f"<li>{escape(note)}</li>" for note in upload.notes)
+        queries = sum(len(one.rankings) for one in upload.imported.values())
+        said = (
+            f'<div class="m3-saved" role="status"><p>{escape(name)}: {queries:,} queries of '
+            f"{escape(', '.join(upload.imported))}, {upload.lines:,} lines. {kept}</p>"
+            f"{f'<ul>{notes}</ul>' if notes else ''}</div>"
+        )
+        return said, brought, name
+
+    def _taken(self, label: str, dataset: DataSet, task: str, brought: Brought) -> set[str]:
+        """Names of listed runs that are not of this session: a table could not tell them apart."""
+        if self.context.notes is not None:
+            return set()  # importing again takes the place of what was imported before
+        leagues = self.tab.leagues(label)
+        return {run.name for measure in leagues.measures(task) for run in leagues.listed(task, measure)[0]}
+
+
+def _sent(choice: Choice, make: Callable[[], tuple[str, str, bytes]]) -> str:
+    """A file for the browser to save, or why there is none."""
+    try:
+        if not choice.task:
+            raise QueryError("There is no run to save figures of.")
+        return payload(*make())
+    except Exception as error:
+        return refusal(str(error) if isinstance(error, ValueError) else errors.sentence(error))

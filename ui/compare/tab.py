@@ -1,0 +1,413 @@
+"""The callbacks of the Model comparison tab: read widgets, ask core, render."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
+
+import gradio as gr
+
+from core.analyze.compare import MACRO
+from core.analyze.league import DOMAIN, TASK, League, Leagues
+from core.analyze.league_report import beside_published
+from core.analyze.lists import Named
+from core.analyze.quality import COSTS, quality
+from core.analyze.scored import Key, Scored
+from core.context import AppContext
+from core.embed.pipeline import Pace
+from core.evaluate import published as facts
+from core.evaluate.cost import cost_of
+from core.figures import league as means
+from core.figures import quality as costs_and_facts
+from core.figures import style
+from core.figures import two as per_query
+from core.figures.faces import Face, faces
+from core.records import TASK_LABELS, QueryError
+from ui import charts, errors
+from ui.cards import escape
+from ui.compare import queries, tables
+from ui.compare.state import Brought, Choice
+from ui.failures.state import Request
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+NO_RUNS = (
+    "No run of this data set is stored yet, so there is nothing to compare. Make some with: python -m core evaluate "
+    "DATA, or bring your own below, then come back to this tab."
+)
+ALONE = "Only one model is listed for this task, so there is no other to compare it with."
+DIFFERENT = "Choose two different models."
+FINE = ("specialty", "modality")
+"""What the heat map shows where the bars show domains or tasks: the first with several groups that are not joined."""
+
+SCOPE = "collections"
+"""Figures here are of each collection on its own; so are those of the cases that are opened from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """What is shown of one choice, in the order of the page; charts as `ui.charts.to_json`, else HTML."""
+
+    finding: str
+    warnings: str = ""
+    bars: str = ""
+    standings: str = ""
+    heat: str = ""
+    by_group: str = ""
+    pair: str = ""
+    scatter: str = ""
+    largest: str = ""
+    cost: str = ""
+    costs: str = ""
+    published: str = ""
+    facts: str = ""
+    provenance: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """One choice as core knows it: the league, that of the heat map, and how each model looks."""
+
+    leagues: Leagues
+    league: League
+    fine: League
+    faces: dict[str, Face]
+    shown: list[str]
+
+
+class Compare:
+    """The callbacks, bound to the context that all sessions share and never change."""
+
+    def __init__(self, context: AppContext) -> None:
+        self.context = context
+
+    # What can be chosen
+
+    def open_tab(self, label: str, shown_for: str | None, brought: Brought):
+        """The tab comes into view: task, and `choose_task`, of the data set that is chosen now; unchanged where they
+        are shown already. ``shown_for`` is None where there was nothing, so that runs are looked for again. Last,
+        whether anything is to be shown anew."""
+        if label == shown_for:
+            return [*[gr.skip()] * 8, False]
+        try:
+            leagues = self.leagues(label)
+            tasks = leagues.tasks(self._extra(leagues, brought))
+        except Exception as error:
+            errors.explain(error)
+            tasks = []
+        task = tasks[0] if tasks else None
+        choices = [(TASK_LABELS.get(task, task), task) for task in tasks]
+        return (
+            gr.Dropdown(choices, value=task),
+            *self.choose_task(label, task, None, None, (), None, None, (), brought),
+            True,
+        )
+
+    def choose_task(
+        self,
+        label: str,
+        task: str | None,
+        measure: str | None,
+        by: str | None,
+        shown: Sequence[str] | None,
+        a: str | None,
+        b: str | None,
+        offered: Sequence[str] | None,
+        brought: Brought,
+    ) -> list[object]:
+        """What there is of a task: measure, by, shown, A, B, the models ``offered``, ``shown_for``. What was chosen
+        stays where it exists; all models are shown again where all were shown of those ``offered`` before."""
+        if not task:
+            none, many = gr.Dropdown([], value=None), gr.Dropdown([], value=[], multiselect=True)
+            return [none, none, many, none, none, [], None]
+        leagues = self.leagues(label)
+        extra = self._extra(leagues, brought)
+        measures, groupings = leagues.measures(task, extra), leagues.groupings(task, extra)
+        measure = measure if measure in measures else measures[0]
+        by = by if by in groupings else DOMAIN
+        league = leagues.of(task, measure, by, extra)
+        names = league.names
+        order = [one.name for one in league.comparison.macro.standings]
+        order += [name for name in names if name not in order]
+        kept = [] if set(offered or ()) <= set(shown or ()) else [name for name in shown or () if name in names]
+        a = a if a in names else order[0]
+        others = [name for name in order if name != a]
+        b = b if b in others else next(iter(others), None)
+        return [
+            gr.Dropdown(measures, value=measure),
+            gr.Dropdown(groupings, value=by),
+            gr.Dropdown(names, value=kept or names, multiselect=True),
+            gr.Dropdown(names, value=a),
+            gr.Dropdown(names, value=b),
+            names,
+            label,
+        ]
+
+    def choose_again(
+        self,
+        label: str,
+        task: str | None,
+        measure: str | None,
+        by: str | None,
+        shown: Sequence[str] | None,
+        a: str | None,
+        b: str | None,
+        offered: Sequence[str] | None,
+        brought: Brought,
+        taken: str | None,
+    ) -> list[object]:
+        """After a run of the name ``taken`` was brought, if any: task and `choose_task`, that run among those
+        shown."""
+        if not taken:
+            return [gr.skip()] * 8
+        leagues = self.leagues(label)
+        tasks = leagues.tasks(self._extra(leagues, brought))
+        task = task if task in tasks else next(iter(tasks), None)
+        choices = [(TASK_LABELS.get(task, task), task) for task in tasks]
+        return [
+            gr.Dropdown(choices, value=task),
+            *self.choose_task(
+                label, task, measure, by, [*(shown or ()), taken], a, b, [*(offered or ()), taken], brought
+            ),
+        ]
+
+    # What is shown
+
+    def overview(self, choice: Choice, brought: Brought, cost_by: str) -> tuple[str, ...]:
+        """Everything but what two models solve: the fields of `Views`."""
+        try:
+            if not choice.task or not choice.measure:
+                self.context.dataset(choice.label)  # says why, where it cannot be read
+                return astuple(Views(f'<div class="m3-empty"><p>{escape(NO_RUNS)}</p></div>'))
+            return astuple(self.views(choice, brought, cost_by)[1])
+        except Exception as error:
+            return astuple(Views(_why(error)))
+
+    def views(self, choice: Choice, brought: Brought, cost_by: str, links: bool = True) -> tuple[Screen, Views]:
+        """One choice, and what is shown of it; ``links``: with buttons that open queries."""
+        screen = self.screen(choice, brought)
+        pair, scatter, largest = self._pair(screen, choice, links)
+        cost, costs = self._cost(screen, choice, cost_by)
+        chart, facts = published(screen)
+        return screen, Views(
+            finding=tables.finding(screen.league),
+            warnings=tables.warnings(screen.league),
+            bars=bars(screen),
+            standings=tables.standings(screen.league, screen.shown),
+            heat=heat(screen),
+            by_group=tables.by_group(screen.fine.comparison.domains, screen.shown, choice.measure, screen.fine.by),
+            pair=pair,
+            scatter=scatter,
+            largest=largest,
+            cost=cost,
+            costs=costs,
+            published=chart,
+            facts=facts,
+            provenance=tables.provenance(screen.league.conditions),
+        )
+
+    def pair(self, choice: Choice, brought: Brought):
+        """Another pair of models: pair, scatter, largest differences."""
+        try:
+            return self._pair(self.screen(choice, brought), choice)
+        except Exception as error:
+            return _why(error), "", ""
+
+    def _pair(self, screen: Screen, choice: Choice, links: bool = True) -> tuple[str, str, str]:
+        runs = {run.name: run for run in screen.league.scored}
+        if choice.a == choice.b or not {choice.a, choice.b} <= screen.faces.keys():
+            return f'<div class="m3-empty"><p>{ALONE if not choice.b else DIFFERENT}</p></div>', "", ""
+        links = links and bool(self._opens(choice))
+        table = tables.pair(screen.league, choice.a, choice.b, links)
+        if not {choice.a, choice.b} <= runs.keys():
+            return table, "", ""
+        one, two = runs[choice.a], runs[choice.b]
+        points = per_query.points(one.values, two.values)
+        if not points:
+            return table, "", ""
+        figure = per_query.scatter(points, choice.a, choice.b, _title(screen.league, "Queries"), choice.measure)
+        return table, drawn(figure, screen.league), queries.rendered(screen.leagues.dataset, one, two, links)
+
+    def complement(self, choice: Choice, brought: Brought, progress: gr.Progress | None = None) -> str:
+        """What two models solve together."""
+        try:
+            if not choice.task or choice.a == choice.b or not choice.b:
+                return (
+                    f'<div class="m3-empty"><p>{ALONE if not choice.b else DIFFERENT}</p></div>' if choice.task else ""
+                )
+            leagues = self.leagues(choice.label)
+            extra = self._extra(leagues, brought)
+            own = {run.name: run.rankings for run in brought.of(leagues.dataset.data_id) if run.task == choice.task}
+            report = Pace(_reporter(progress))
+            return tables.complement(
+                leagues.complement(choice.task, choice.measure, choice.a, choice.b, extra, own, report)
+            )
+        except KeyError:
+            return f'<div class="m3-empty"><p>{escape("One of the two has no run of this task.")}</p></div>'
+        except Exception as error:
+            return _why(error)
+
+    def cost(self, choice: Choice, brought: Brought, by: str) -> str:
+        """The chart of quality against another cost."""
+        try:
+            return self._cost(self.screen(choice, brought), choice, by)[0] if choice.task else ""
+        except Exception:
+            return ""  # the overview has said why
+
+    def _cost(self, screen: Screen, choice: Choice, by: str) -> tuple[str, str]:
+        dataset, workspace = screen.leagues.dataset, self.context.workspace
+        names = [run.name for run in screen.league.scored if run.name in screen.shown]
+        costs = {name: cost_of(dataset, workspace, choice.task, name) for name in names}
+        rows = quality(screen.league, costs, by if by in COSTS else next(iter(COSTS)))
+        figure = costs_and_facts.cost(rows, by, screen.faces, _title(screen.league, "Quality and cost"), choice.measure)
+        return drawn(figure, screen.league), tables.cost(rows, costs, choice.measure)
+
+    def screen(self, choice: Choice, brought: Brought) -> Screen:
+        leagues = self.leagues(choice.label)
+        extra = self._extra(leagues, brought)
+        league = leagues.of(choice.task, choice.measure, choice.by, extra)
+        finer = league if choice.by not in (DOMAIN, TASK) else fine_of(leagues, choice, extra)
+        names = league.names
+        shown = [name for name in names if name in choice.shown] or names
+        return Screen(leagues, league, finer, faces(names), shown)
+
+    def leagues(self, label: str) -> Leagues:
+        return self.context.leagues(self.context.dataset(label))
+
+    def _extra(self, leagues: Leagues, brought: Brought) -> list[Scored]:
+        return brought.scored(leagues.dataset.data_id)
+
+    # From here to a query
+
+    def _opens(self, choice: Choice, task: str | None = None) -> list[str]:
+        """Those of A and B that the Failure cases tab knows: not what is of this session only."""
+        desk = self.context.desk(self.context.dataset(choice.label))
+        known = {run.label for run in desk.runs(task or choice.task, SCOPE)[0]}
+        return [name for name in (choice.a, choice.b) if name in known]
+
+    def ask_query(self, choice: Choice, brought: Brought, event: gr.EventData) -> tuple[Request | None, str]:
+        """Open the query of a row of the largest differences."""
+        return self._asked(choice, brought, lambda: queries.key_of(event, self.context.dataset(choice.label)), "")
+
+    def ask_point(self, choice: Choice, brought: Brought, event: gr.EventData) -> tuple[Request | None, str]:
+        """Open the queries of a mark of the scatter, or the only one."""
+        name = charts.point_of(event)
+
+        def keys() -> Sequence[Key]:
+            runs = {run.name: run for run in self.screen(choice, brought).league.scored}
+            marks = per_query.points(runs[choice.a].values, runs[choice.b].values)
+            return next((mark.keys for mark in marks if mark.key == name), ())
+
+        words = f"queries with the same two scores under {choice.a} and {choice.b}"
+        return self._asked(choice, brought, keys, words)
+
+    def ask_outcome(self, choice: Choice, brought: Brought, event: gr.EventData) -> tuple[Request | None, str]:
+        """Open the queries that a cell of wins or losses counts."""
+        data = getattr(event, "_data", None)
+        kind, within = (data.get("outcome"), data.get("within")) if isinstance(data, dict) else (None, None)
+        if kind not in tables.OUTCOMES or not isinstance(within, str):
+            return None, ""
+
+        def keys() -> Sequence[Key]:
+            leagues = self.leagues(choice.label)
+            which = (choice.task, choice.measure, choice.by, within, choice.a, choice.b, kind)
+            return leagues.outcome(*which, self._extra(leagues, brought))
+
+        where = "all groups" if within == MACRO else within
+        return self._asked(choice, brought, keys, f"{kind} of {choice.a} against {choice.b} in {where}")
+
+    def _asked(
+        self, choice: Choice, brought: Brought, keys: Callable[[], Sequence[Key]], words: str
+    ) -> tuple[Request | None, str]:
+        """The request for queries of one task, and what is to be said where there is none. The model that does worse on
+        them is looked at, with the other one beside it."""
+        try:
+            found = keys()
+            if not found:
+                return None, ""
+            leagues = self.leagues(choice.label)
+            task = leagues.dataset.collections[found[0][0]].task
+            opens = self._opens(choice, task)
+            if not opens:
+                raise QueryError("Runs of this browser session only cannot be opened in Failure cases.")
+            league = leagues.of(task, choice.measure, extra=self._extra(leagues, brought))
+            runs = {run.name: run.values for run in league.scored}
+            ahead = sum(runs[choice.a][key] - runs[choice.b][key] for key in found)
+        except Exception as error:
+            return None, _why(error)
+        run, *beside = reversed(opens) if ahead > 0 else opens
+        only = Named(f"{len(found):,} {words}", frozenset(found)) if len(found) > 1 else None
+        key = found[0] if len(found) == 1 else None
+        about = {"key": key, "contrast": True, "measure": choice.measure, "named": only}
+        return Request(choice.label, task, SCOPE, run, tuple(beside), **about), ""
+
+
+def fine_of(leagues: Leagues, choice: Choice, extra: Sequence[Scored]) -> League:
+    """The league of the heat map where the bars are by domain or task."""
+    for by in FINE:
+        if by in leagues.groupings(choice.task):
+            found = leagues.of(choice.task, choice.measure, by, extra)
+            if sum(not group.members for group in found.comparison.domains) > 1:
+                return found
+    return leagues.of(choice.task, choice.measure, DOMAIN, extra)
+
+
+def _title(league: League, what: str) -> str:
+    return f"{what}: {TASK_LABELS.get(league.task, league.task)}, {league.measure}, {league.dataset_name}"
+
+
+def drawn(figure: Figure, league: League) -> str:
+    """A figure for its chart, with what made it for pictures that are saved."""
+    return charts.to_json(style.sourced(figure, league.conditions))
+
+
+def bars(screen: Screen) -> str:
+    """The chart of models by group."""
+    league = screen.league
+    whole = f"By task: {league.measure}, {league.dataset_name}"
+    title = whole if league.by == TASK else _title(league, f"By {league.by}")
+    figure = means.bars(league.comparison.domains, screen.shown, screen.faces, title, league.measure, league.by)
+    return drawn(figure, league)
+
+
+def heat(screen: Screen) -> str:
+    """The heat map of models by finer group."""
+    league = screen.fine
+    title = _title(league, f"By {league.by}")
+    return drawn(means.heat(league.comparison.domains, screen.shown, title, league.measure, league.by), league)
+
+
+def published(screen: Screen) -> tuple[str, str]:
+    """Chart and table of the published figures of the task; a sentence where the measure is another one."""
+    league = screen.league
+    if league.measure != facts.MEASURE:
+        return "", f"<p>Published figures are of {facts.MEASURE}; choose this measure to see them.</p>"
+    known = [fact for fact in facts.load() if fact.task == league.task]
+    own = {one.name: one for one in league.comparison.macro.standings if one.name in screen.shown}
+    ours = [own[name] for name in screen.shown if name in own]
+    figure = costs_and_facts.published(
+        known,
+        {one.name: (one.estimate, screen.faces[one.name]) for one in ours},
+        f"Published and ours: {TASK_LABELS.get(league.task, league.task)}, {league.measure}",
+    )
+    same = {}
+    for one in ours:
+        for found in beside_published(league, one.name, known):
+            if found.same_model:
+                same.setdefault(found.published.model, found)
+    return drawn(figure, league), tables.published(known, same, ours)
+
+
+def _why(error: Exception) -> str:
+    """What went wrong; ValueErrors of core are written for who chose."""
+    return errors.message(str(error)) if isinstance(error, ValueError) else errors.explain(error)
+
+
+def _reporter(progress: gr.Progress | None):
+    def report(what: str, done: int, total: int) -> None:
+        if progress is not None:
+            progress((done, total or None), desc=what)
+
+    return report
