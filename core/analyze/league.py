@@ -213,6 +213,11 @@ class Leagues:
             groups.append(replace(group, name=TASK_LABELS.get(task, task), standings=(*group.standings, *rows)))
         return tuple(groups)
 
+    def imported(self, task: str, name: str) -> dict[str, StoredRun]:
+        """The stored imports of this name by collection, listed or not; of several for one the deepest."""
+        runs = sorted(self._listing().of_task(task), key=lambda run: run.info.depth)
+        return {run.info.place: run for run in runs if run.info.index_kind == "imported" and run.info.model == name}
+
     def stored(self, run: Scored) -> dict[str, StoredRun]:
         """The stored runs of a listed model, by collection."""
         runs = self._listing().of_task(run.task)

@@ -19,6 +19,7 @@ from core.data.names import document
 from core.data.table import Table
 from core.evaluate.measures import trec_order
 from core.evaluate.run import Rankings, Run, RunInfo, trec_name
+from core.store.manifest import short_hash
 
 SHOWN = 5
 """Unknown ids that are named; all are counted."""
@@ -219,7 +220,8 @@ def _imported(
 def run_of_import(
     imported: Imported, collection: Collection, model: str, model_id: str, revision: str, overlay: str = ""
 ) -> Run:
-    """The run of an imported model, ready for `core.evaluate.run.save`; its encoder is the file it came from.
+    """The run of an imported model, ready for `core.evaluate.run.save`; its encoder is the file it came from, with the
+    names that it was given: the same file under two names is two runs.
 
     ``overlay`` names the judgements, see `core.evaluate.make.judged_by`.
     """
@@ -227,7 +229,7 @@ def run_of_import(
         model=model,
         model_id=model_id,
         revision=revision,
-        encoder_ids=(imported.file_hash,),
+        encoder_ids=(imported.file_hash, short_hash((model, model_id, revision))),
         task=collection.task,
         place=collection.key,
         fusion="imported",

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+    from core.evaluate.stats import Estimate
+
 INK, QUIET, LINE, PAPER = "#1e293b", "#475569", "#cbd5e1", "#ffffff"
 DEEP = "#0b4a86"
 """The one hue of marks that are no model's."""
@@ -115,3 +117,52 @@ def sourced(figure: Figure, facts: Mapping[str, str]) -> Figure:
     meta = dict(figure.layout.meta or {})
     figure.layout.meta = meta | {"source": " · ".join(f"{name}: {value}" for name, value in facts.items() if value)}
     return figure
+
+
+LONGEST = 150
+"""Characters of a second line that fit a saved picture."""
+
+
+def with_names(below: str, names: Sequence[str], what: str) -> str:
+    """The subtitle with ``what`` and the ``names`` it is true of, as many as there is room for."""
+    if not names:
+        return below
+    start, said = f"{below}; {what}: ", [names[0]]
+    for name in names[1:]:
+        if len(start) + len(", ".join([*said, name])) > LONGEST:
+            return f"{start}{', '.join(said)} and {len(names) - len(said)} more"
+        said.append(name)
+    return start + ", ".join(said)
+
+
+def whiskers(estimates: Sequence[Estimate | None]) -> dict[str, Any]:
+    """``error_x`` or ``error_y`` with the 95 % interval of each mean; None draws no whisker."""
+    have = [e if e and e.low is not None and e.high is not None and not math.isnan(e.mean) else None for e in estimates]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [max(0.0, e.high - e.mean) if e else None for e in have],
+        "arrayminus": [max(0.0, e.mean - e.low) if e else None for e in have],
+        "color": INK,
+        "thickness": 1.2,
+        "width": 2,
+        "visible": True,
+    }
+
+
+def hatched(text: list[str], anchor: str) -> dict[str, Any]:
+    """What bars that are N/A have in common; ``text`` has the letters, at the ``anchor`` ("start", "middle")."""
+    return {
+        "text": text,
+        "textposition": "inside",
+        "constraintext": "none",
+        "insidetextanchor": anchor,
+        "textfont": {"color": INK, "size": SIZE - 2},
+        "marker": {"color": PAPER, "pattern": HATCH, "line": {"color": LINE, "width": 1}},
+        "showlegend": False,
+    }
+
+
+def short(name: str, most: int = 24) -> str:
+    """A name cut to ``most`` characters, for labels that cannot break; whoever uploads a run names it as they like."""
+    return name if len(name) <= most else f"{name[: most - 1].rstrip()}…"

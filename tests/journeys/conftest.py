@@ -168,13 +168,17 @@ class Visit:
             "cards => cards.map(c => c.querySelector('.m3-open').dataset).map(d => [d.collection, d.id])",
         )
 
+    def still(self) -> None:
+        """Wait until nothing fades or moves any more."""
+        self.page.wait_for_function(STILL)
+
     def search(self, press: Callable[[], None] | None = None, timeout: float = FIRST_SEARCH) -> list[tuple[str, str]]:
         """Press Search, or do what else starts a search, and give `hits` once they belong to it."""
         self.page.evaluate(WATCH)
         with self.page.expect_response(lambda r: "/queue/join" in r.url):
             press() if press else self.page.click("#go")
         self.page.wait_for_function("() => window.searched", timeout=timeout)
-        self.page.wait_for_function(STILL)  # what was dimmed while the search ran is itself again
+        self.still()  # what was dimmed while the search ran is itself again
         return [tuple(pair) for pair in self.hits()]
 
     def say(self, words: str) -> None:

@@ -15,8 +15,8 @@ import pytest
 
 from core.records import QueryError
 from ui.app import TABS, build, launch_options
-from ui.errors import KNOWN, explain, message
 from ui.compare.state import Brought
+from ui.errors import KNOWN, explain, message
 from ui.failures.state import Drafts, Listed
 from ui.guard import DENIED, Guard
 from ui.search.state import Held, Opened

@@ -9,9 +9,8 @@ import gradio as gr
 from core.analyze import league_report
 from core.analyze.session_runs import session_run
 from core.analyze.two import query_rows
-from core.data.dataset import DataSet
 from core.evaluate.tables import plain_csv
-from core.evaluate.uploaded import MAX_BYTES, checked_name, read_upload, store_upload
+from core.evaluate.uploaded import MAX_BYTES, Upload, checked_name, read_upload, store_upload
 from core.records import TASK_LABELS, QueryError
 from ui import errors
 from ui.cards import escape
@@ -117,12 +116,13 @@ class Files:
             if task is None:
                 raise QueryError("This data set has no task that a run could be of.")
             data, file_name = bytes_of(event, MAX_BYTES)
-            name = checked_name(name, self._taken(label, dataset, task, brought))
+            name = checked_name(name, self._taken(label, task))
             upload = read_upload(data, file_name, dataset, task, name, revision, where or None)
             if self.context.notes is None:
                 brought = brought.put(session_run(upload, dataset, self.context.workspace))
                 kept = "It stays in this browser session only."
             else:
+                self._check_new(label, upload)
                 store_upload(upload, dataset, self.context.workspace)
                 kept = "It is stored in the workspace, as by python -m core import."
         except Exception as error:
@@ -137,12 +137,22 @@ class Files:
         )
         return said, brought, name
 
-    def _taken(self, label: str, dataset: DataSet, task: str, brought: Brought) -> set[str]:
-        """Names of listed runs that are not of this session: a table could not tell them apart."""
+    def _taken(self, label: str, task: str) -> set[str]:
+        """Names that a run of this session cannot have: a table could not tell it from a listed one."""
         if self.context.notes is not None:
-            return set()  # importing again takes the place of what was imported before
+            return set()
         leagues = self.tab.leagues(label)
         return {run.name for measure in leagues.measures(task) for run in leagues.listed(task, measure)[0]}
+
+    def _check_new(self, label: str, upload: Upload) -> None:
+        """ValueError where other results of this name are stored for one of the collections: nothing is replaced."""
+        known = self.tab.leagues(label).imported(upload.task, upload.name)
+        for key in upload.imported:
+            if key in known and known[key].info.encoder_ids[0] != upload.file_hash:
+                raise ValueError(
+                    f"Other results of {upload.name!r} for {key} are stored already; give this run another name, for "
+                    "example with its version."
+                )
 
 
 def _sent(choice: Choice, make: Callable[[], tuple[str, str, bytes]]) -> str:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from core.analyze.scored import Scored
 from core.analyze.session_runs import SessionRun
 
-MOST_RUNS = 5
-"""Runs that a session may bring in public mode, of all data sets and tasks."""
+MOST_RUNS, MOST_HITS = 5, 1_000_000
+"""Runs that a session may bring in public mode, of all data sets and tasks, and results in all of them together, which
+take about 100 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,18 @@ class Brought:
         return [one for run in self.of(data_id) for one in run.scored.values()]
 
     def put(self, run: SessionRun) -> Brought:
-        """With one more run, in place of one of the same name and task; ValueError beyond `MOST_RUNS`."""
+        """With one more run, in place of one of the same name and task; ValueError beyond the limits above."""
         others = tuple(
             one for one in self.runs if (one.data_id, one.task, one.name) != (run.data_id, run.task, run.name)
         )
         if len(others) >= MOST_RUNS:
             raise ValueError(f"This session holds {MOST_RUNS} runs already; reload the page to begin anew.")
+        if sum(map(_hits, (*others, run))) > MOST_HITS:
+            raise ValueError(
+                f"A session holds {MOST_HITS:,} results at most; bring fewer a query, or reload the page to begin anew."
+            )
         return replace(self, runs=(*others, run))
+
+
+def _hits(run: SessionRun) -> int:
+    return sum(len(ranking) for place in run.rankings.values() for ranking in place.rankings.values())

@@ -166,12 +166,9 @@ class Compare:
         tasks = leagues.tasks(self._extra(leagues, brought))
         task = task if task in tasks else next(iter(tasks), None)
         choices = [(TASK_LABELS.get(task, task), task) for task in tasks]
-        return [
-            gr.Dropdown(choices, value=task),
-            *self.choose_task(
-                label, task, measure, by, [*(shown or ()), taken], a, b, [*(offered or ()), taken], brought
-            ),
-        ]
+        shown, offered = [*(shown or ()), taken], [*(offered or ()), taken]
+        widgets = self.choose_task(label, task, measure, by, shown, a, b, offered, brought)
+        return [gr.Dropdown(choices, value=task), *widgets]
 
     # What is shown
 

@@ -57,7 +57,9 @@ def test_a_run_of_a_whole_task_is_stored_like_one_of_each_collection(tmp_path, w
     options = ("--run", str(together), "--model-id", "org/theirs", "--revision", "v1")
     told = call("import", str(DEMO), "--task", "summary", "--model", "theirs", *options, "--json")
     made = json.loads(told.stdout)
-    assert (made["model"], made["task"], made["notes"]) == ("theirs", "summary", [])
+    assert (made["model"], made["task"]) == ("theirs", "summary")
+    assert all(note.endswith("queries of the collection are not in the file and score 0.") for note in made["notes"])
+    assert told.stderr.splitlines() == made["notes"]
     dataset = open_dataset(DEMO, workspace)
     for one, collection in zip(made["runs"], dataset.pool("summary").collections, strict=True):
         alone = ("--collection", collection.key, "--model", "alone", "--run")

@@ -1,0 +1,276 @@
+"""The callbacks of the Model comparison tab without a browser: what can be chosen, what is shown, what is opened."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import astuple, replace
+from html import unescape
+
+import gradio as gr
+import pytest
+
+from core.analyze.league_report import finding
+from core.context import AppContext
+from core.figures.failures import SEPARATOR
+from core.settings import Settings
+from ui.compare import tab as module
+from ui.compare.state import Brought, Choice
+from ui.compare.tab import ALONE, DIFFERENT, NO_RUNS, Compare, Views
+
+DEMO, MEASURE = "Demo library", "nDCG@10"
+TASKS = ["visual_context", "summary", "query_to_image", "case_study"]
+BARS, STANDINGS, PAIR, SCATTER, LARGEST = 2, 3, 6, 7, 8
+
+
+def skipped(value: object) -> bool:
+    return isinstance(value, dict) and value == gr.skip()
+
+
+def values(widget) -> list:
+    return [value for _, value in widget.choices]
+
+
+def body(table: str) -> list[list[str]]:
+    """The cells of a table's rows, as they are read; spans on lines of their own."""
+    rows = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], re.S)
+    cells = [re.findall(r"<(?:th|td)[^>]*>(.*?)</(?:th|td)>", row, re.S) for row in rows]
+    return [[unescape(re.sub(r"<[^>]+>", "\n", cell)).strip() for cell in row] for row in cells]
+
+
+def opened(tab: Compare, nobody: Brought) -> list:
+    return list(tab.open_tab(DEMO, None, nobody))
+
+
+# What can be chosen
+
+
+def test_the_tab_opens_with_the_best_two_of_the_first_task(tab, nobody):
+    task, measure, by, shown, a, b, offered, shown_for, fresh = opened(tab, nobody)
+    assert values(task) == TASKS and task.value == TASKS[0] and task.choices[0][0] == "Visual context"
+    league = tab.leagues(DEMO).of(TASKS[0], MEASURE)
+    best = [one.name for one in league.comparison.macro.standings]
+    assert (measure.value, by.value, shown.value) == (MEASURE, "domain", league.names)
+    assert (a.value, b.value) == (best[0], best[1]) and values(a) == values(b) == league.names == offered
+    assert values(by) == tab.leagues(DEMO).groupings(TASKS[0]) and shown_for == DEMO and fresh is True
+    again = tab.open_tab(DEMO, DEMO, nobody)
+    assert all(skipped(value) for value in again[:-1]) and again[-1] is False and len(again) == 9
+
+
+def test_what_was_chosen_stays_where_it_exists(tab, nobody):
+    measure, by, shown, a, b, offered, _ = tab.choose_task(
+        *(DEMO, "summary", "R@10", "modality", ["late", "bm25"], "late", "bm25"),
+        *(["late", "bm25", "minilm"], nobody),
+    )
+    assert (measure.value, by.value, shown.value, a.value, b.value) == (
+        "R@10",
+        "modality",
+        ["late", "bm25"],
+        "late",
+        "bm25",
+    )
+    measure, by, shown, a, b, offered, _ = tab.choose_task(
+        *(DEMO, "query_to_image", "nothing", "nothing", ["late", "bm25"], "late", "bm25"),
+        *(["late", "bm25", "minilm"], nobody),
+    )
+    assert (measure.value, by.value, shown.value, a.value, b.value) == (MEASURE, "domain", ["medlite"], "medlite", None)
+    assert offered == ["medlite"]
+    # All that was offered was shown: then all are shown again.
+    _, _, shown, *_ = tab.choose_task(DEMO, "summary", MEASURE, "domain", ["medlite"], "medlite", None, offered, nobody)
+    assert len(shown.value) == 7
+    _, _, shown, *_ = tab.choose_task(DEMO, "query_to_image", MEASURE, "task", [], "medlite", None, [], nobody)
+    assert len(shown.value) == 7, "by task every model stands in some task"
+
+
+def test_without_runs_a_sentence_teaches(tmp_path, toy, nobody):
+    tab = Compare(AppContext(Settings((str(toy),), str(tmp_path / "w"), True)))
+    task, *_, shown_for, fresh = tab.open_tab("toy", None, nobody)
+    assert task.choices == [] and shown_for is None and fresh
+    empty = Choice("toy", None, None, None, (), "", "")
+    shown = tab.overview(empty, nobody, "query_ms")
+    assert unescape(shown[0]) == f'<div class="m3-empty"><p>{NO_RUNS}</p></div>' and set(shown[1:]) == {""}
+    assert tab.complement(empty, nobody) == ""
+
+
+def test_a_data_set_that_cannot_be_read_says_so(tmp_path, nobody, sentence):
+    tab = Compare(AppContext(Settings((str(tmp_path / "gone"),), str(tmp_path / "w"), True)))
+    *_, shown_for, _ = tab.open_tab("gone", None, nobody)
+    shown = tab.overview(Choice("gone", None, None, None, (), "", ""), nobody, "query_ms")
+    assert shown_for is None and "is not a folder" in sentence(shown[0])
+
+
+# What is shown
+
+
+def test_everything_is_shown_of_every_task_and_grouping(tab, choice, nobody):
+    for task in TASKS:
+        for by in tab.leagues(DEMO).groupings(task):
+            shown = tab.overview(choice(task=task, by=by, a="medlite", b="bm25"), nobody, "query_ms")
+            assert len(shown) == len(astuple(Views(""))) and 'role="alert"' not in shown[0], (task, by)
+            assert unescape(shown[0]).count(finding(tab.leagues(DEMO).of(task, MEASURE, by))) == 1
+            for at in (BARS, 4, 9, 11):
+                assert json.loads(shown[at])["layout"]["meta"]["source"].startswith("data: Demo library")
+
+
+@pytest.mark.parametrize("by", ["domain", "modality", "task"])
+def test_the_tables_say_what_the_comparison_says(tab, choice, nobody, by):
+    """The same `Comparison` is what ``python -m core compare`` prints."""
+    league = tab.leagues(DEMO).of("case_study", MEASURE, by)
+    shown = tab.overview(choice(by=by), nobody, "query_ms")
+    groups = [*(() if by == "task" else (league.comparison.macro,)), *league.comparison.domains]
+    rows = body(shown[PAIR])
+    assert [row[0] for row in rows] == ["Macro" if g.name == "macro" else g.name for g in groups]
+    for row, group in zip(rows, groups, strict=True):
+        pair = group.pair("medlite", "bm25")
+        if pair is None:
+            assert row[1] == "N/A" and len(row) == 3
+            continue
+        d = pair.difference
+        assert float(row[1].replace("−", "-")) == round(d.mean, 3)
+        assert row[2].replace("−", "-") == ("" if d.low is None else f"{d.low:.3f} … {d.high:.3f}")
+        assert row[5].endswith(pair.verdict if pair.test else "not tested")
+        assert (row[4] == "") == (pair.p_adjusted is None)
+        assert [int(cell.replace(",", "")) for cell in row[7:]] == [
+            sum(counts[i] for counts in pair.outcomes.values()) for i in range(3)
+        ]
+    table = {row[0].split("\n")[0]: row for row in body(shown[STANDINGS].partition("</table>")[0])}
+    assert list(table) and set(table) == set(choice().shown)
+    if by != "task":
+        for one in league.comparison.macro.standings:
+            row = table[one.name]
+            assert float(row[1]) == round(one.estimate.mean, 3)
+            assert row[3] == f"{'–'.join(map(str, dict.fromkeys(one.rank)))} of 7"
+
+
+def test_who_is_shown_changes_no_number(tab, choice, nobody):
+    every, few = (tab.overview(choice(shown=names), nobody, "query_ms") for names in (choice().shown, ("late", "bm25")))
+    assert few[0] == every[0] and few[PAIR:9] == every[PAIR:9] and few[13] == every[13]
+    rows = {row[0]: row for row in body(every[STANDINGS])}
+    assert {row[0]: row for row in body(few[STANDINGS])} == {name: rows[name] for name in ("late", "bm25")}
+    assert len(json.loads(few[BARS])["data"]) == 2 < len(json.loads(every[BARS])["data"])
+
+
+def test_two_models_are_needed_and_said(tab, choice, nobody):
+    alone = tab.overview(choice(task="query_to_image", b=""), nobody, "query_ms")
+    assert ALONE in unescape(alone[PAIR]) and alone[SCATTER] == alone[LARGEST] == ""
+    assert ALONE in unescape(tab.complement(choice(task="query_to_image", b=""), nobody))
+    same = tab.pair(choice(b="medlite"), nobody)
+    assert DIFFERENT in same[0] and same[1:] == ("", "")
+    assert DIFFERENT in tab.complement(choice(b="medlite"), nobody)
+    other = tab.pair(choice(task="query_to_image", by="task", b="bm25"), nobody)
+    assert "no stored run" in other[0] and other[1:] == ("", "")
+    assert "no run of this task" in unescape(tab.complement(choice(task="query_to_image"), nobody))
+
+
+def test_what_two_models_solve_is_what_core_says(tab, choice, nobody):
+    found = tab.leagues(DEMO).complement("case_study", MEASURE, "medlite", "bm25")
+    rows = body(tab.complement(choice(), nobody))
+    shares = {row[0]: row[1] for row in rows[:4]}
+    assert (
+        shares["Both"] == f"{100 * found.both.mean:.1f} %" and shares["Only bm25"] == f"{100 * found.only_b.mean:.1f} %"
+    )
+    assert [row[1] for row in body(tab.complement(choice(), nobody).partition("</table>")[2])] == [
+        f"{e.mean:.3f}" for e in (found.mean_a, found.mean_b, found.best_of_two, found.rrf, found.zsum)
+    ]
+
+
+def test_another_cost_moves_the_marks_only(tab, choice, nobody):
+    charts = [json.loads(tab.cost(choice(), nobody, by)) for by in ("query_ms", "document_bytes")]
+    places = [{t["customdata"][0]: (t["x"][0], t["y"][0]) for t in c["data"] if "customdata" in t} for c in charts]
+    assert places[0].keys() == places[1].keys() == set(choice().shown)
+    assert all(places[0][name][1] == places[1][name][1] and places[0][name] != places[1][name] for name in places[0])
+    assert tab.cost(choice(task=None), nobody, "query_ms") == ""
+
+
+def test_published_figures_are_of_one_measure(tab, choice, nobody):
+    shown = tab.overview(choice(measure="R@10"), nobody, "query_ms")
+    assert shown[11] == "" and "choose this measure" in shown[12]
+    facts = body(tab.overview(choice(task="visual_context"), nobody, "query_ms")[12])
+    bm25 = next(row for row in facts if row[0].startswith("BM25"))
+    mean = next(
+        one.estimate.mean
+        for one in tab.leagues(DEMO).of("visual_context", MEASURE).comparison.macro.standings
+        if one.name == "bm25"
+    )
+    assert bm25[1] == "0.381" and bm25[2].startswith(f"{mean:.3f}")
+    assert float(bm25[3].replace("−", "-")) == round(mean - 0.3807, 3)
+    assert sum(row[2] == "not run" for row in facts) == 9
+
+
+def test_what_went_wrong_is_said_once(tab, choice, nobody, monkeypatch):
+    shown = tab.overview(choice(by="colour"), nobody, "query_ms")
+    assert "not grouped by" in shown[0] and set(shown[1:]) == {""}
+    monkeypatch.setattr(module.tables, "standings", lambda *_: 1 / 0)
+    assert "inside the app (ZeroDivisionError" in tab.overview(choice(), nobody, "query_ms")[0]
+
+
+# From here to a query
+
+
+def test_a_cell_of_losses_opens_exactly_these_queries(tab, choice, nobody, event):
+    leagues = tab.leagues(DEMO)
+    for kind in ("wins", "losses"):
+        request, said = tab.ask_outcome(choice(), nobody, event({"outcome": kind, "within": "Head"}))
+        keys = leagues.outcome("case_study", MEASURE, "domain", "Head", "medlite", "bm25", kind)
+        assert said == "" and len(keys) > 1 and request.named.keys == set(keys) and request.key is None
+        assert request.named.words == f"{len(keys)} {kind} of medlite against bm25 in Head"
+        assert (request.run, request.beside) == (("medlite", ("bm25",)) if kind == "losses" else ("bm25", ("medlite",)))
+        assert (request.label, request.task, request.scope) == (DEMO, "case_study", "collections")
+    request, _ = tab.ask_outcome(choice(by="task"), nobody, event({"outcome": "wins", "within": "Summary"}))
+    assert request.task == "summary" and all(key[0].startswith("summary/") for key in request.named.keys)
+    for data in (None, {}, {"outcome": "x", "within": "Head"}, {"outcome": "wins", "within": 1}):
+        assert tab.ask_outcome(choice(), nobody, event(data)) == (None, "")
+    assert tab.ask_outcome(choice(), nobody, event({"outcome": "wins", "within": "nowhere"})) == (None, "")
+
+
+def test_a_row_opens_its_query_under_the_model_that_does_worse(tab, choice, nobody, event):
+    shown = tab.overview(choice(), nobody, "query_ms")[LARGEST]
+    places = re.findall(r'data-collection="([^"]+)" data-query="([^"]+)"', shown)
+    runs = {run.name: run.values for run in tab.leagues(DEMO).of("case_study", MEASURE).scored}
+    assert len(places) == 10
+    for place in places:
+        key = tuple(map(unescape, place))
+        request, said = tab.ask_query(choice(), nobody, event({"collection": key[0], "query": key[1]}))
+        worse = "bm25" if runs["medlite"][key] > runs["bm25"][key] else "medlite"
+        assert said == "" and request.key == key and request.run == worse and request.named is None
+    for data in (None, {"collection": "x", "query": "y"}, {"collection": key[0], "query": "y"}, {"collection": 1}):
+        assert tab.ask_query(choice(), nobody, event(data)) == (None, "")
+
+
+def test_a_mark_opens_its_queries(tab, choice, nobody, event):
+    figure = json.loads(tab.overview(choice(), nobody, "query_ms")[SCATTER])
+    marks = figure["data"][1]["customdata"]
+    runs = {run.name: run.values for run in tab.leagues(DEMO).of("case_study", MEASURE).scored}
+    opened = []
+    for mark in marks:
+        request, _ = tab.ask_point(choice(), nobody, event({"customdata": mark}))
+        keys = [request.key] if request.key else sorted(request.named.keys)
+        x, y = map(float, mark.split(SEPARATOR))
+        assert all(round(runs["medlite"][k], 3) == y and round(runs["bm25"][k], 3) == x for k in keys)
+        opened += keys
+    assert sorted(opened) == sorted(runs["bm25"])
+    assert tab.ask_point(choice(), nobody, event({"customdata": "no such"})) == (None, "")
+
+
+def test_what_only_this_session_has_cannot_be_opened_and_says_so(tab, choice, nobody, event, monkeypatch):
+    monkeypatch.setattr(Compare, "_opens", lambda *_: [])
+    request, said = tab.ask_outcome(choice(), nobody, event({"outcome": "wins", "within": "macro"}))
+    assert request is None and "this browser session only" in unescape(said)
+    assert "data-outcome" not in tab.overview(choice(), nobody, "query_ms")[PAIR]
+
+
+def test_text_of_models_never_becomes_code(tab, choice, nobody, evil):
+    league = tab.leagues(DEMO).of("case_study", MEASURE)
+    mine = replace(next(run for run in league.scored if run.name == "late"), name=evil, model_id=evil, revision=evil)
+    mine = replace(mine, conditions={"imported": True})
+
+    class Held:
+        name, data_id, task, scored, rankings = evil, league.data_id, "case_study", {MEASURE: mine}, {}
+
+    brought = Brought((Held,))
+    shown = tab.overview(choice(a=evil, shown=(evil, "bm25")), brought, "query_ms")
+    parts = [*shown, tab.complement(choice(a=evil), brought)]
+    assert unescape(parts[STANDINGS]).count(evil) >= 1 and evil in json.loads(parts[BARS])["data"][1]["offsetgroup"]
+    for part in parts:
+        assert "<script" not in part and "<img" not in part
+        assert part.startswith("{") or ("{{" not in part and "${" not in part and "`" not in part)
