@@ -14,7 +14,7 @@ const load = () => window.m3Plotly ??= new Promise((done, failed) => {
   script.onerror = () => { window.m3Plotly = null; script.remove(); failed(new Error('not loaded')); };
   document.head.append(script); });
 
-let seen = false, planned = 0, hooked = false, drawn = '';
+let seen = false, planned = 0, drawn = '';
 const say = sentence => { nothing.textContent = sentence; nothing.hidden = !sentence; };
 
 // The figure in the page's colours, its title in the caption, and its narrow form where there is little width.
@@ -44,10 +44,11 @@ const draw = async () => {
   if (text !== props.value) return;
   say('');
   const next = onScreen(text, plot.clientWidth), key = JSON.stringify(next);
-  if (key !== drawn) { drawn = key; plot.style.minHeight = next.layout.height + 'px'; await Plotly.react(plot, next.data, next.layout, config); }
   for (const button of buttons) button.disabled = false;
-  if (hooked) return;
-  hooked = true;
+  if (key === drawn) return;
+  drawn = key; plot.style.minHeight = next.layout.height + 'px';
+  await Plotly.newPlot(plot, next.data, next.layout, config);  // drawn anew: margins and ticks of another figure would stay
+  plot.removeAllListeners('plotly_click');
   plot.on('plotly_click', e => { const name = e.points[0]?.customdata;
     if (name !== undefined && name !== null) trigger('point', {customdata: String(name)}); }); };
 const plan = () => { if (!planned) planned = requestAnimationFrame(() => { planned = 0; draw(); }); };

@@ -5,43 +5,31 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
+from core.analyze.quality import COSTS, CostRow
 from core.figures import style
-from core.figures.compare import hatched, mean_words, whiskers
+from core.figures.compare import mean_words
 from core.figures.failures import SEPARATOR
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+    from core.analyze.scored import Key
     from core.evaluate.published import Published
     from core.evaluate.stats import Estimate
     from core.figures.compare import Face
 
-Key = tuple[str, str]
-"""(collection, query id)."""
-
-COSTS = {
-    "query_ms": "ms to encode a query",
-    "document_ms": "ms to encode a document",
-    "document_bytes": "bytes of the index a document",
-    "model_mb": "size of the model (MB)",
-}
-"""What a model costs, in words with the unit; less is better."""
-
 _MARK, _ROW, _AXIS, _LEGEND = 13, 26, 60, 28
-_WIDE, _NARROW, _HEIGHT = 960, 270, 300
+_WIDE, _NARROW = (960, 300), (270, 370)
 """Pixels of the plot that labels are placed for."""
-_LEAST, _MOST = 7.0, 46.0
+_LEAST, _MOST = 7.0, 36.0
 """Pixels across of the smallest and of the largest bubble."""
 _SIDES = {
-    "middle right": (1, 0),
-    "middle left": (-1, 0),
-    "top right": (1, 1),
-    "bottom right": (1, -1),
-    "top left": (-1, 1),
-    "bottom left": (-1, -1),
+    **{"middle right": (1, 0), "middle left": (-1, 0), "top right": (1, 1), "bottom right": (1, -1)},
+    **{"top left": (-1, 1), "bottom left": (-1, -1), "top center": (0, 1), "bottom center": (0, -1)},
 }
 
 Box = tuple[float, float, float, float]
@@ -59,6 +47,11 @@ class Point:
     names: tuple[str, ...]
 
 
+def mark_of(x: float, y: float) -> str:
+    """`Point.key` of the queries with these two scores."""
+    return f"{round(x, 3):.3f}{SEPARATOR}{round(y, 3):.3f}"
+
+
 def points(values_a: Mapping[Key, float], values_b: Mapping[Key, float]) -> list[Point]:
     """The queries that both have a value of, those with the same two scores (to three decimals) as one point; the
     largest first, so that small ones lie on top."""
@@ -67,10 +60,7 @@ def points(values_a: Mapping[Key, float], values_b: Mapping[Key, float]) -> list
         y, x = values_a[key], values_b[key]
         if not (math.isnan(x) or math.isnan(y)):
             together[round(x, 3), round(y, 3)].append("/".join(key))
-    found = [
-        Point(x, y, len(names), f"{x:.3f}{SEPARATOR}{y:.3f}", tuple(sorted(names)))
-        for (x, y), names in together.items()
-    ]
+    found = [Point(x, y, len(names), mark_of(x, y), tuple(sorted(names))) for (x, y), names in together.items()]
     return sorted(found, key=lambda point: (-point.n, point.x, point.y))
 
 
@@ -103,36 +93,12 @@ def scatter(points: Sequence[Point], a: str, b: str, title: str, measure: str) -
         title,
         f"one mark for all queries with the same two scores, its area their number; {n:,} "
         f"{'query' if n == 1 else 'queries'}; above the line {a} is better",
-        440,
+        500,
         xaxis=style.axis(style.plain(f"{measure}, {b}"), **ticks, constraintoward="left"),
         yaxis=style.axis(style.plain(f"{measure}, {a}"), **ticks, scaleanchor="x", constraintoward="top"),
         meta=style.narrow(height=390),
     )
     return go.Figure(data=[diagonal, marks], layout=drawn)
-
-
-@dataclass(frozen=True, slots=True)
-class CostRow:
-    """One model: its macro mean, its cost by the names of `COSTS` (None where ``reason`` says why), and whether it is
-    on the Pareto front."""
-
-    model: str
-    macro: Estimate
-    values: Mapping[str, float | None]
-    front: bool
-    reason: str
-
-
-def pareto(rows: Sequence[CostRow], by: str) -> list[CostRow]:
-    """The rows with ``front`` set: no other is at least as good in mean and cost and better in one of them. Rows that
-    are N/A in either are never on it."""
-    known = [(row.values[by], row.macro.mean) for row in rows if _known(row, by)]
-
-    def beaten(row: CostRow) -> bool:
-        cost, mean = row.values[by], row.macro.mean
-        return any(c <= cost and m >= mean and (c, m) != (cost, mean) for c, m in known)
-
-    return [replace(row, front=_known(row, by) and not beaten(row)) for row in rows]
 
 
 def cost(rows: Sequence[CostRow], by: str, faces: Mapping[str, Face], title: str) -> Figure:
@@ -150,12 +116,18 @@ def cost(rows: Sequence[CostRow], by: str, faces: Mapping[str, Face], title: str
     low = math.log10(zero if free else first) - 0.3
     high = max(math.log10(last) + 0.5, low + 1.2)
     bottom, top = _ends([row.macro for row in drawn])
-    shares = [
-        ((math.log10(x) - low) / (high - low), (row.macro.mean - bottom) / (top - bottom))
-        for x, row in zip(places, drawn, strict=True)
-    ]
-    names = [row.model for row in drawn]
+
+    def box(x: float, low_mean: float, to: float, high_mean: float) -> Box:
+        across = [(math.log10(value) - low) / (high - low) for value in (x, to)]
+        return (across[0], (low_mean - bottom) / (top - bottom), across[1], (high_mean - bottom) / (top - bottom))
+
+    names = [style.short(row.model) for row in drawn]
     step = sorted((x, row.macro.mean) for x, row in zip(places, drawn, strict=True) if row.front)
+    lines = [part for (x, y), (to, up) in pairwise(step) for part in (box(x, y, to, y), box(to, y, to, up))]
+    reach = [(row.macro.low, row.macro.high) for row in drawn]
+    lines += [box(x, a, x, b) for x, (a, b) in zip(places, reach, strict=True) if a is not None and b is not None]
+    points = [box(x, row.macro.mean, x, row.macro.mean) for x, row in zip(places, drawn, strict=True)]
+    small = style.SIZE - 2
     front = go.Scatter(
         x=[x for x, _ in step],
         y=[y for _, y in step],
@@ -163,46 +135,45 @@ def cost(rows: Sequence[CostRow], by: str, faces: Mapping[str, Face], title: str
         line={"color": style.QUIET, "width": 1.5, "shape": "hv"},
         hoverinfo="skip",
     )
-    looks = [faces[name] for name in names]
     marks = go.Scatter(
         x=places,
         y=[row.macro.mean for row in drawn],
         mode="markers+text",
         text=[style.plain(name) for name in names],
-        textposition=_sides(names, shares, _WIDE),
+        textposition=_sides(names, points, lines, style.SIZE, _WIDE),
         textfont={"color": style.INK},
-        customdata=names,
+        customdata=[row.model for row in drawn],
         hovertext=[_cost_words(row, by) for row in drawn],
         hoverinfo="text",
         cliponaxis=False,
-        error_y=whiskers([row.macro for row in drawn]) | {"color": style.QUIET, "width": 3},
-        marker={
-            "symbol": [face.symbol for face in looks],
-            "color": [face.colour for face in looks],
-            "size": _MARK,
-            "line": style.OUTLINE,
-            "opacity": 1,
-        },
+        error_y=style.whiskers([row.macro for row in drawn]) | {"color": style.QUIET, "width": 3},
+        marker=_filled([faces[row.model] for row in drawn]),
     )
-    powers = range(math.ceil(math.log10(first) - 0.2), math.floor(high) + 1)
-    ticks = ({zero: "0"} if free else {}) | {10.0**power: f"{10.0**power:,.12g}" for power in powers}
+    steps_of = (1, 2, 5) if last < 100 * first else (1,)
+    decades = range(math.floor(math.log10(first)) - 1, math.floor(high) + 1)
+    marked = [n * 10.0**power for power in decades for n in steps_of]
+    ticks = {zero: "0"} if free else {}
+    ticks |= {value: f"{value:,.12g}" for value in marked if value > 0.6 * first}
     rule = {"type": "line", "x0": math.sqrt(zero * first), "x1": math.sqrt(zero * first), "y0": 0, "y1": 1}
     n, clusters = max(((row.macro.n, row.macro.clusters) for row in drawn), default=(0, 0))
-    without = [f"{row.model} ({_why(row, by)})" for row in rows if not _known(row, by)]
-    note = f"; {len(without)} not drawn: {', '.join(without)}" if without else ""
+    lost = [row for row in rows if not _known(row, by)]
+    reasons = {_why(row, by) for row in lost}
+    without = f"{len(lost)} not drawn" + (f" ({min(reasons)})" if len(reasons) == 1 else "")
+    below = f"macro mean (0–1), 95 % interval, n = {n:,} queries / {clusters:,} clusters; line: Pareto front"
     layout = style.layout(
         title,
-        f"macro mean (0–1) with 95 % interval, n = {n:,} queries / {clusters:,} clusters; line: Pareto front{note}",
+        style.with_names(below, [row.model for row in lost], without),
         360,
         xaxis=style.axis(
             f"{COSTS[by]}, log scale",
             **{"type": "log", "range": [low, high], "tickvals": list(ticks), "ticktext": list(ticks.values())},
         ),
-        yaxis=style.axis("macro mean", range=[bottom, top]),
+        yaxis=style.axis("macro mean", range=[bottom, top + 0.03 * (top - bottom)]),
         shapes=[rule | {"yref": "paper", "line": {"color": style.QUIET, "width": 1, "dash": "dot"}}] if free else [],
         meta=style.narrow(
-            [{}, {"textposition": _sides(names, shares, _NARROW), "textfont": {"size": style.SIZE - 2}}],
+            [{}, {"textposition": _sides(names, points, lines, small, _NARROW), "textfont": {"size": small}}],
             xaxis={"title": {"text": COSTS[by]}},
+            height=450,
         ),
     )
     return go.Figure(data=[front, marks], layout=layout)
@@ -241,18 +212,12 @@ def published(facts: Sequence[Published], ours: Mapping[str, tuple[Estimate, Fac
             for name, e in zip(own, estimates, strict=True)
         ],
         hoverinfo="text",
-        error_x=whiskers(estimates),
-        marker={
-            "symbol": [face.symbol for face in looks],
-            "color": [face.colour for face in looks],
-            "size": _MARK,
-            "line": style.OUTLINE,
-            "opacity": 1,
-        },
+        error_x=style.whiskers(estimates),
+        marker=_filled(looks),
     )
     none = [at for at, value in enumerate(values) if value is None]
     gaps = go.Bar(
-        **hatched([f" {style.NA} " for _ in none], "start"),
+        **style.hatched([f" {style.NA} " for _ in none], "start"),
         **{"orientation": "h", "y": none, "x": [end for _ in none], "width": 0.6, "hoverinfo": "skip"},
     )
     names = [*(fact.model for fact in theirs), *(f"{name} (ours)" for name in own)]
@@ -282,14 +247,21 @@ def _point_words(point: Point, a: str, b: str) -> str:
     return f"<b>{count}</b><br>{scores}<br>{names}{more}"
 
 
+def _filled(looks: Sequence[Face]) -> dict[str, Any]:
+    face = {"symbol": [face.symbol for face in looks], "color": [face.colour for face in looks]}
+    return {**face, "size": _MARK, "line": style.OUTLINE, "opacity": 1}
+
+
 def _known(row: CostRow, by: str) -> bool:
     value = row.values.get(by)
-    return value is not None and math.isfinite(value) and math.isfinite(row.macro.mean)
+    return value is not None and 0 <= value < math.inf and math.isfinite(row.macro.mean)
 
 
 def _why(row: CostRow, by: str) -> str:
-    """Why a row is not drawn."""
-    return row.reason or ("no macro mean" if row.values.get(by) is not None else "not measured")
+    """Why a row is not drawn, in few words."""
+    if row.values.get(by) is not None and math.isnan(row.macro.mean):
+        return "no macro mean"
+    return row.reason.removeprefix("N/A: ").split(" (")[0] or "not measured"
 
 
 def _ends(estimates: Sequence[Estimate]) -> tuple[float, float]:
@@ -300,30 +272,36 @@ def _ends(estimates: Sequence[Estimate]) -> tuple[float, float]:
     return bottom, max(math.ceil(20 * max(highs, default=1.0)) / 20, bottom + 0.05)
 
 
-def _sides(names: Sequence[str], shares: Sequence[tuple[float, float]], width: int) -> list[str]:
-    """Where each name stands beside its mark, whose place is given in shares of the plot: the side on which it covers
-    least of the marks, whiskers' middles and names placed before."""
-    at = [(width * x, _HEIGHT * y) for x, y in shares]
-    taken: dict[str, Box] = {f"mark {i}": (x - 7, y - 7, x + 7, y + 7) for i, (x, y) in enumerate(at)}
+def _sides(
+    names: Sequence[str], marks: Sequence[Box], lines: Sequence[Box], font: int, size: tuple[int, int]
+) -> list[str]:
+    """Where each name stands beside its mark: the side on which it covers fewest marks, names placed before, and
+    ``lines``. Boxes are in shares of the plot of ``size`` pixels; those of marks are their points."""
+    width, height = size
+    at = [(width * left, height * low) for left, low, _, _ in marks]
+    drawn = [(x - 7, y - 7, x + 7, y + 7) for x, y in at]
+    thin = [(width * a - 1, height * b - 1, width * c + 1, height * d + 1) for a, b, c, d in lines]
+    placed: list[Box] = []
     found = [""] * len(names)
     for i in sorted(range(len(names)), key=lambda i: (-at[i][1], at[i][0])):
-        boxes = {side: _label(*at[i], *ways, len(names[i])) for side, ways in _SIDES.items()}
-        others = [box for name, box in taken.items() if name != f"mark {i}"]
+        boxes = {side: _label(*at[i], *ways, 0.56 * font * len(names[i])) for side, ways in _SIDES.items()}
+        heavy = [*placed, *drawn[:i], *drawn[i + 1 :]]
         covered = {
-            side: sum(_overlap(box, other) for other in others) + 1e3 * (box[0] < -8 or box[2] > width + 8)
+            side: sum(200 + _overlap(box, other) for other in heavy if _overlap(box, other))
+            + sum(50 for other in thin if _overlap(box, other))
+            + 1e4 * (box[0] < -8 or box[2] > width + 8)
             for side, box in boxes.items()
         }
         found[i] = min(covered, key=lambda side: covered[side])
-        taken[f"label {i}"] = boxes[found[i]]
+        placed.append(boxes[found[i]])
     return found
 
 
-def _label(x: float, y: float, across: int, up: int, characters: int) -> Box:
+def _label(x: float, y: float, across: int, up: int, wide: float) -> Box:
     """The box of a name beside a mark at ``x``, ``y``; ``across`` and ``up`` are −1, 0 or 1."""
-    wide, tall, gap = 7.2 * characters, 16, 9 if not up else 4
-    left = x + gap if across > 0 else x - gap - wide
-    down = y - tall / 2 + up * (tall / 2 + 5)
-    return left, down, left + wide, down + tall
+    left = x + 9 if across > 0 else x - 9 - wide if across < 0 else x - wide / 2
+    down = y - 8 + 16 * up
+    return left, down, left + wide, down + 16
 
 
 def _overlap(a: Box, b: Box) -> float:

@@ -83,7 +83,7 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
         both = _html(elem_id="compare-both", min_height=60)
         _heading("Quality against cost")
         cost_by = gr.Radio(
-            [(words, name) for name, (words, _) in COSTS.items()],
+            [(words, name) for name, words in COSTS.items()],
             value=next(iter(COSTS)),
             label="Cost",
             interactive=True,

@@ -18,11 +18,10 @@ from core.context import AppContext
 from core.embed.pipeline import Pace
 from core.evaluate import published as facts
 from core.evaluate.cost import cost_of
-from core.figures import league as means
-from core.figures import quality as costs_and_facts
+from core.figures import compare as groups_of
+from core.figures import cost as marks
 from core.figures import style
-from core.figures import two as per_query
-from core.figures.faces import Face, faces
+from core.figures.compare import Face, faces
 from core.records import TASK_LABELS, QueryError
 from ui import charts, errors
 from ui.cards import escape
@@ -221,10 +220,10 @@ class Compare:
         if not {choice.a, choice.b} <= runs.keys():
             return table, "", ""
         one, two = runs[choice.a], runs[choice.b]
-        points = per_query.points(one.values, two.values)
+        points = marks.points(one.values, two.values)
         if not points:
             return table, "", ""
-        figure = per_query.scatter(points, choice.a, choice.b, _title(screen.league, "Queries"), choice.measure)
+        figure = marks.scatter(points, choice.a, choice.b, _title(screen.league, "Queries"), choice.measure)
         return table, drawn(figure, screen.league), queries.rendered(screen.leagues.dataset, one, two, links)
 
     def complement(self, choice: Choice, brought: Brought, progress: gr.Progress | None = None) -> str:
@@ -258,7 +257,7 @@ class Compare:
         names = [run.name for run in screen.league.scored if run.name in screen.shown]
         costs = {name: cost_of(dataset, workspace, choice.task, name) for name in names}
         rows = quality(screen.league, costs, by if by in COSTS else next(iter(COSTS)))
-        figure = costs_and_facts.cost(rows, by, screen.faces, _title(screen.league, "Quality and cost"), choice.measure)
+        figure = marks.cost(rows, by, screen.faces, _title(screen.league, "Quality and cost"))
         return drawn(figure, screen.league), tables.cost(rows, costs, choice.measure)
 
     def screen(self, choice: Choice, brought: Brought) -> Screen:
@@ -294,8 +293,9 @@ class Compare:
 
         def keys() -> Sequence[Key]:
             runs = {run.name: run for run in self.screen(choice, brought).league.scored}
-            marks = per_query.points(runs[choice.a].values, runs[choice.b].values)
-            return next((mark.keys for mark in marks if mark.key == name), ())
+            one, two = runs[choice.a].values, runs[choice.b].values
+            both = sorted(one.keys() & two.keys())
+            return [key for key in both if marks.mark_of(two[key], one[key]) == name]
 
         words = f"queries with the same two scores under {choice.a} and {choice.b}"
         return self._asked(choice, brought, keys, words)
@@ -365,7 +365,7 @@ def bars(screen: Screen) -> str:
     league = screen.league
     whole = f"By task: {league.measure}, {league.dataset_name}"
     title = whole if league.by == TASK else _title(league, f"By {league.by}")
-    figure = means.bars(league.comparison.domains, screen.shown, screen.faces, title, league.measure, league.by)
+    figure = groups_of.bars(league.comparison.domains, screen.shown, screen.faces, title, league.measure, league.by)
     return drawn(figure, league)
 
 
@@ -373,7 +373,7 @@ def heat(screen: Screen) -> str:
     """The heat map of models by finer group."""
     league = screen.fine
     title = _title(league, f"By {league.by}")
-    return drawn(means.heat(league.comparison.domains, screen.shown, title, league.measure, league.by), league)
+    return drawn(groups_of.heat(league.comparison.domains, screen.shown, title, league.measure, league.by), league)
 
 
 def published(screen: Screen) -> tuple[str, str]:
@@ -384,7 +384,7 @@ def published(screen: Screen) -> tuple[str, str]:
     known = [fact for fact in facts.load() if fact.task == league.task]
     own = {one.name: one for one in league.comparison.macro.standings if one.name in screen.shown}
     ours = [own[name] for name in screen.shown if name in own]
-    figure = costs_and_facts.published(
+    figure = marks.published(
         known,
         {one.name: (one.estimate, screen.faces[one.name]) for one in ours},
         f"Published and ours: {TASK_LABELS.get(league.task, league.task)}, {league.measure}",

@@ -62,10 +62,11 @@ def table(label: str, caption: str, heads: Sequence[str], body: str, kind: str =
 
 def finding(league: League) -> str:
     """The sentence on top, and what the domains are."""
+    many = len(league.scored)
+    verdicts = f"Verdicts are of all {many:,} listed runs, whatever is shown." if many > 1 else ""
     return (
         f'<div class="m3-finding"><p class="m3-strength">{escape(sentence(league))}</p>'
-        f"<p>{escape(league.reading)} Verdicts are of all {len(league.scored):,} listed runs, whatever is "
-        "shown.</p></div>"
+        f"<p>{escape(league.reading)} {verdicts}</p></div>"
     )
 
 

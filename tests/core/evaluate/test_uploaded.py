@@ -284,7 +284,9 @@ def test_an_upload_is_stored_a_run_a_collection(brought) -> None:
     # The relevant documents of n1 are n1 itself, which is no answer, and n2 at rank 2.
     assert neck["RR@10"] == {"n1": 0.5}
     (again, *_) = store_upload(upload, brought.dataset, brought.workspace, "org/theirs")
-    assert open_run(again.folder).info.model_id == "org/theirs" and again.folder != made[0].folder, "two names, two runs"
+    assert open_run(again.folder).info.model_id == "org/theirs" and again.folder != made[0].folder, (
+        "two names, two runs"
+    )
     assert store_upload(upload, brought.dataset, brought.workspace)[0].folder == made[0].folder
 
 

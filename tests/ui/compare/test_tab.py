@@ -176,7 +176,8 @@ def test_what_two_models_solve_is_what_core_says(tab, choice, nobody):
 
 def test_another_cost_moves_the_marks_only(tab, choice, nobody):
     charts = [json.loads(tab.cost(choice(), nobody, by)) for by in ("query_ms", "document_bytes")]
-    places = [{t["customdata"][0]: (t["x"][0], t["y"][0]) for t in c["data"] if "customdata" in t} for c in charts]
+    marks = [chart["data"][1] for chart in charts]
+    places = [dict(zip(m["customdata"], zip(m["x"], m["y"], strict=True), strict=True)) for m in marks]
     assert places[0].keys() == places[1].keys() == set(choice().shown)
     assert all(places[0][name][1] == places[1][name][1] and places[0][name] != places[1][name] for name in places[0])
     assert tab.cost(choice(task=None), nobody, "query_ms") == ""
