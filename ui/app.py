@@ -68,7 +68,7 @@ def launch_options() -> dict[str, Any]:
     return {
         "theme": theme(),
         "head": STYLE,
-        "js": KEYS,
+        "js": f"() => {{ ({KEYS})(); ({charts.AHEAD})(); }}",
         "ssr_mode": False,
         "pwa": False,
         "share": False,

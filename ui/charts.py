@@ -1,7 +1,7 @@
 """Charts of every tab: a plotly figure drawn in the browser in the page's colours, with plotly's code from this server.
 
-The code is fetched when the first chart comes into view. Marks take no keyboard focus: whoever builds a chart renders
-the same numbers as a table behind it.
+The code is fetched when the page has nothing else to do, or the first chart comes into view. Marks take no keyboard
+focus: whoever builds a chart renders the same numbers as a table behind it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 SOURCE = f"vendor/plotly-{version('plotly')}.min.js"
 """Address of plotly's code, relative to the page's."""
+
+AHEAD = f"""() => {{ const later = window.requestIdleCallback || (done => setTimeout(done, 2000));
+  if (!navigator.connection?.saveData) later(() => {{ const link = document.createElement('link');
+    link.rel = 'prefetch'; link.as = 'script'; link.href = '{SOURCE}';
+    document.head.append(link); }}, {{timeout: 5000}}); }}"""
+"""For a page that is there and has nothing else to do: fetches the code for the first chart that will be shown."""
 
 LONGEST = 1000
 """Characters of the name that a click on a mark sends."""

@@ -20,9 +20,6 @@ from ui.compare.tab import Compare
 from ui.download import payload, refusal
 from ui.picked import bytes_of
 
-WHOLE = ""
-"""The choice of all collections of a task."""
-
 
 class Files:
     """The callbacks, bound to those of the tab."""
@@ -96,14 +93,6 @@ class Files:
             return f"comparison-{choice.task}-{choice.measure}.html", "text/html", made
 
         return _sent(choice, file)
-
-    def where(self, label: str, task: str | None):
-        """The collections that a brought run can be for."""
-        if not task:
-            return gr.Dropdown([("the whole task", WHOLE)], value=WHOLE)
-        members = self.context.dataset(label).pool(task).collections
-        choices = [("the whole task", WHOLE), *((member.key, member.key) for member in members)]
-        return gr.Dropdown(choices if len(members) > 1 else choices[:1], value=WHOLE)
 
     def bring(
         self, label: str, task: str | None, where: str, name: str, revision: str, brought: Brought, event: gr.EventData

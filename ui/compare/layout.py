@@ -10,9 +10,9 @@ from core.analyze.quality import COSTS
 from core.context import AppContext
 from core.evaluate.uploaded import MAX_BYTES
 from ui.charts import chart
-from ui.compare.files import WHOLE, Files
+from ui.compare.files import Files
 from ui.compare.state import Brought, Choice
-from ui.compare.tab import Compare
+from ui.compare.tab import EVERYWHERE, WHOLE, Compare
 from ui.data import DataRow
 from ui.download import download
 from ui.failures.layout import Entry
@@ -110,7 +110,7 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
                     label="Revision (may be empty)", max_length=60, interactive=True, elem_id="bring-revision"
                 )
                 where = gr.Dropdown(
-                    [("the whole task", WHOLE)],
+                    [(EVERYWHERE, WHOLE)],
                     value=WHOLE,
                     label="For",
                     interactive=True,
@@ -127,16 +127,13 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
 
     widgets = [label, task, measure, by, shown, a, b]
     views = [finding, warned, bars, means, heat, by_group, pair, scatter, largest, cost, costs, published, facts, made]
-    of_task = [measure, by, shown, a, b, offered, shown_for]
 
     def choice_of(values) -> Choice:
         name, task, measure, by, shown, a, b = values
         return Choice(name, task, measure, by, tuple(shown or ()), a or "", b or "")
 
     # Spelled out where Gradio finds the places of event and progress by these names.
-    def see(wanted, *values):
-        if not wanted:
-            return [gr.skip()] * len(views)
+    def see(*values):
         *chosen, brought, cost_by = values
         return tab.overview(choice_of(chosen), brought, cost_by)
 
@@ -168,28 +165,19 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
     def bring(event: gr.EventData, label, task, where, name, revision, brought):
         return files.bring(label, task, where, name, revision, brought, event)
 
-    # One at a time and the latest last, so that what is shown is what was asked for last.
-    seeing = {"show_progress_on": [finding], "concurrency_id": "comparison", "concurrency_limit": 1, **PRIVATE}
+    # Figures are made in tenths of a second and kept: they do not wait in the queue. Of fusions one is made at a time.
+    seeing = {"queue": False, "show_progress_on": [finding], **PRIVATE}
     fusing = {"show_progress_on": [both], "concurrency_id": "fusing", "concurrency_limit": 1, **PRIVATE}
-    see_args = [see, [always, *widgets, brought, cost_by], views]
+    menus = [task, measure, by, shown, a, b, offered, shown_for, where]
     pair_args = [see_pair, [*widgets, brought], [pair, scatter, largest]]
     both_args = [see_both, [always, *widgets, brought], both]
+    choose_args = [tab.choose, [*widgets, offered, brought, cost_by], [*menus, *views]]
 
-    def and_see(event):
-        return event.then(*see_args, **seeing).then(*both_args, **fusing)
-
-    opening = seen.shown(tab.open_tab, [label, shown_for, brought], [task, *of_task, fresh], **QUIET)
-    opening = opening.then(files.where, [label, task], where, **LIGHT)
-    opening = opening.then(see, [fresh, *widgets, brought, cost_by], views, **seeing)
+    opening = seen.shown(tab.open_tab, [label, shown_for, brought, cost_by], [*menus, *views, fresh], **seeing)
     opening.then(see_both, [fresh, *widgets, brought], both, **fusing)
-    and_see(
-        task.input(tab.choose_task, [*widgets, offered, brought], of_task, **QUIET).then(
-            files.where, [label, task], where, **LIGHT
-        )
-    )
-    for widget in (measure, by):
-        and_see(widget.input(tab.choose_task, [*widgets, offered, brought], of_task, **QUIET))
-    shown.input(*see_args, **seeing)
+    for widget in (task, measure, by):
+        widget.input(*choose_args, **seeing).then(*both_args, **fusing)
+    shown.input(see, [*widgets, brought, cost_by], views, **seeing)
     for widget in (a, b):
         widget.input(*pair_args, **seeing).then(*both_args, **fusing)
     swap.click(lambda a, b: (b, a), [a, b], [a, b], **LIGHT).then(*pair_args, **seeing).then(*both_args, **fusing)
@@ -224,4 +212,5 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
     to_report.click(save_report, [*chosen, cost_by], file, **QUIET)
 
     brings = run.file(bring, [label, task, where, name, revision, brought], [run, brought, taken], **QUIET)
-    and_see(brings.then(tab.choose_again, [*widgets, offered, brought, taken], [task, *of_task], **QUIET))
+    brings = brings.then(tab.choose_again, [*choose_args[1], taken], choose_args[2], **seeing)
+    brings.then(*both_args, **fusing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING
 
 import gradio as gr
@@ -76,6 +76,17 @@ class Screen:
     shown: list[str]
 
 
+MENUS, VIEWS = 9, len(fields(Views))
+"""Values that `Compare.choose` gives: of what can be chosen, and of what is shown."""
+
+WHOLE, EVERYWHERE = "", "the whole task"
+"""What a brought run is for unless it is for one collection."""
+
+_NONE, _MANY = gr.Dropdown([], value=None), gr.Dropdown([], value=[], multiselect=True)
+NOTHING = (_NONE, _NONE, _NONE, _MANY, _NONE, _NONE, [], None, gr.Dropdown([(EVERYWHERE, WHOLE)], value=WHOLE))
+"""The menus where there is no run."""
+
+
 class Compare:
     """The callbacks, bound to the context that all sessions share and never change."""
 
@@ -84,27 +95,15 @@ class Compare:
 
     # What can be chosen
 
-    def open_tab(self, label: str, shown_for: str | None, brought: Brought):
-        """The tab comes into view: task, and `choose_task`, of the data set that is chosen now; unchanged where they
-        are shown already. ``shown_for`` is None where there was nothing, so that runs are looked for again. Last,
-        whether anything is to be shown anew."""
+    def open_tab(self, label: str, shown_for: str | None, brought: Brought, cost_by: str) -> list[object]:
+        """The tab comes into view: `choose` of the first task of the data set that is chosen now, unchanged where it
+        is shown already; and whether anything is to be shown anew. Where there was nothing, runs are looked for
+        again."""
         if label == shown_for:
-            return [*[gr.skip()] * 8, False]
-        try:
-            leagues = self.leagues(label)
-            tasks = leagues.tasks(self._extra(leagues, brought))
-        except Exception as error:
-            errors.explain(error)
-            tasks = []
-        task = tasks[0] if tasks else None
-        choices = [(TASK_LABELS.get(task, task), task) for task in tasks]
-        return (
-            gr.Dropdown(choices, value=task),
-            *self.choose_task(label, task, None, None, (), None, None, (), brought),
-            True,
-        )
+            return [*[gr.skip()] * (MENUS + VIEWS), False]
+        return [*self.choose(label, None, None, None, (), None, None, (), brought, cost_by), True]
 
-    def choose_task(
+    def choose(
         self,
         label: str,
         task: str | None,
@@ -115,34 +114,19 @@ class Compare:
         b: str | None,
         offered: Sequence[str] | None,
         brought: Brought,
+        cost_by: str,
     ) -> list[object]:
-        """What there is of a task: measure, by, shown, A, B, the models ``offered``, ``shown_for``. What was chosen
-        stays where it exists; all models are shown again where all were shown of those ``offered`` before."""
-        if not task:
-            none, many = gr.Dropdown([], value=None), gr.Dropdown([], value=[], multiselect=True)
-            return [none, none, many, none, none, [], None]
-        leagues = self.leagues(label)
-        extra = self._extra(leagues, brought)
-        measures, groupings = leagues.measures(task, extra), leagues.groupings(task, extra)
-        measure = measure if measure in measures else measures[0]
-        by = by if by in groupings else DOMAIN
-        league = leagues.of(task, measure, by, extra)
-        names = league.names
-        order = [one.name for one in league.comparison.macro.standings]
-        order += [name for name in names if name not in order]
-        kept = [] if set(offered or ()) <= set(shown or ()) else [name for name in shown or () if name in names]
-        a = a if a in names else order[0]
-        others = [name for name in order if name != a]
-        b = b if b in others else next(iter(others), None)
-        return [
-            gr.Dropdown(measures, value=measure),
-            gr.Dropdown(groupings, value=by),
-            gr.Dropdown(names, value=kept or names, multiselect=True),
-            gr.Dropdown(names, value=a),
-            gr.Dropdown(names, value=b),
-            names,
-            label,
-        ]
+        """What can be chosen then, and what is shown of it: task, measure, by, shown, A, B, the models ``offered``,
+        ``shown_for`` (None where there is nothing), what a brought run can be for, and the fields of `Views`.
+
+        What was chosen stays where it exists; all models are shown again where all of those ``offered`` were shown."""
+        try:
+            menus, choice = self._menus(Choice(label, task, measure, by, tuple(shown or ()), a, b), offered, brought)
+        except Exception as error:
+            menus, choice = NOTHING, Choice(label, None, None, None, (), "", "")
+            said = _why(error)
+            return [*menus, *astuple(Views(said))]
+        return [*menus, *self.overview(choice, brought, cost_by)]
 
     def choose_again(
         self,
@@ -155,19 +139,51 @@ class Compare:
         b: str | None,
         offered: Sequence[str] | None,
         brought: Brought,
+        cost_by: str,
         taken: str | None,
     ) -> list[object]:
-        """After a run of the name ``taken`` was brought, if any: task and `choose_task`, that run among those
-        shown."""
+        """`choose`, after a run of the name ``taken`` was brought, if any; that run is among those shown."""
         if not taken:
-            return [gr.skip()] * 8
-        leagues = self.leagues(label)
-        tasks = leagues.tasks(self._extra(leagues, brought))
-        task = task if task in tasks else next(iter(tasks), None)
-        choices = [(TASK_LABELS.get(task, task), task) for task in tasks]
+            return [gr.skip()] * (MENUS + VIEWS)
         shown, offered = [*(shown or ()), taken], [*(offered or ()), taken]
-        widgets = self.choose_task(label, task, measure, by, shown, a, b, offered, brought)
-        return [gr.Dropdown(choices, value=task), *widgets]
+        return self.choose(label, task, measure, by, shown, a, b, offered, brought, cost_by)
+
+    def _menus(
+        self, choice: Choice, offered: Sequence[str] | None, brought: Brought
+    ) -> tuple[Sequence[object], Choice]:
+        """The menus, and what is chosen in them."""
+        leagues = self.leagues(choice.label)
+        extra = self._extra(leagues, brought)
+        tasks = leagues.tasks(extra)
+        if not tasks:
+            return NOTHING, Choice(choice.label, None, None, None, (), "", "")
+        task = choice.task if choice.task in tasks else tasks[0]
+        measures, groupings = leagues.measures(task, extra), leagues.groupings(task, extra)
+        measure = choice.measure if choice.measure in measures else measures[0]
+        by = choice.by if choice.by in groupings else DOMAIN
+        league = leagues.of(task, measure, by, extra)
+        names = league.names
+        order = [one.name for one in league.comparison.macro.standings]
+        order += [name for name in names if name not in order]
+        every = set(offered or ()) <= set(choice.shown)
+        shown = [name for name in names if every or name in choice.shown] or names
+        a = choice.a if choice.a in names else order[0]
+        others = [name for name in order if name != a]
+        b = choice.b if choice.b in others else next(iter(others), None)
+        members = leagues.dataset.pool(task).collections
+        places = [(EVERYWHERE, WHOLE), *((one.key, one.key) for one in members if len(members) > 1)]
+        menus = [
+            gr.Dropdown([(TASK_LABELS.get(one, one), one) for one in tasks], value=task),
+            gr.Dropdown(measures, value=measure),
+            gr.Dropdown(groupings, value=by),
+            gr.Dropdown(names, value=shown, multiselect=True),
+            gr.Dropdown(names, value=a),
+            gr.Dropdown(names, value=b),
+            names,
+            choice.label,
+            gr.Dropdown(places, value=WHOLE),
+        ]
+        return menus, Choice(choice.label, task, measure, by, tuple(shown), a, b or "")
 
     # What is shown
 

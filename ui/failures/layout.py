@@ -246,16 +246,16 @@ def build(context: AppContext, blocks: gr.Blocks, row: DataRow, tabs: gr.Tabs) -
     def and_list(event):
         return event.then(lambda: None, None, found, **LIGHT).then(*find_args, **listing_run)
 
-    def if_fresh(args):
+    def only_if(flag, args):
         function, (_, *inputs), outputs = args
-        return [function, [fresh, *inputs], outputs]
+        return [function, [flag, *inputs], outputs]
 
     runs_of = [run, beside, by, scope, measure, group, kind]
     # What is shown already stays, also what another tab has just asked for.
     opening = seen.shown(tab.open_tab, [label, shown_for], [task, *runs_of, shown_for, fresh], **QUIET)
-    opening = opening.then(*if_fresh(see_args), **seeing)
+    opening = opening.then(*only_if(fresh, see_args), **seeing)
     opening = opening.then(lambda new: None if new else gr.skip(), fresh, found, **LIGHT)
-    opening.then(*if_fresh(find_args), **listing_run)
+    opening.then(*only_if(fresh, find_args), **listing_run)
     label.input(None, None, None, js=_script("data"), **PRIVATE)
     and_list(task.input(tab.choose_task, [label, task, scope, run, by], runs_of, **QUIET).then(*see_args, **seeing))
     tasks = groups.task(choose_task, label, task, **LIGHT)
@@ -300,17 +300,19 @@ def build(context: AppContext, blocks: gr.Blocks, row: DataRow, tabs: gr.Tabs) -
     back_in.file(tab.read_notes, [label, session], [back_in, session], **LIGHT)
 
     request = gr.State(None, time_to_live=HOUR)
-    asked = _html("", visible="hidden")  # the browser sees no State
+    asked, turned = _html("", visible="hidden"), _html("", visible="hidden")  # the browser sees no State
 
     def turn(request):
-        return gr.Tabs(selected="failures") if request is not None else gr.skip()
+        return (gr.Tabs(selected="failures"), "turned") if request is not None else (gr.skip(), "")
 
     def follow(event) -> None:
-        """After ``event``, which has set ``request``: show what it asks for, and the case it names."""
+        """After ``event``, which has set ``request``, if not to None: show what it asks for, and the case it names."""
         steps = event.then(tab.apply, [label, request], [task, *runs_of[:-2], shown_for], **LIGHT)
-        steps = steps.then(turn, request, tabs, js=_script("turn"), **LIGHT).then(*see_args, **seeing)
+        steps = steps.then(turn, request, [tabs, turned], **LIGHT)
+        steps = steps.then(None, turned, None, js=_script("turn"), **PRIVATE)
+        steps = steps.then(*only_if(request, see_args), **seeing)
         steps = steps.then(tab.filters_of, request, [failing, group, kind, agree, text, order, found], **LIGHT)
-        steps = steps.then(*find_args, **listing_run)
+        steps = steps.then(*only_if(request, find_args), **listing_run)
         steps.then(tab.open_asked, [request, *with_case], [*one_case, asked], **LIGHT).then(
             None, asked, None, js=_script("opened"), **PRIVATE
         )

@@ -14,9 +14,10 @@ element.addEventListener('click', e => {
 () => { const root = document.documentElement; delete root.dataset.m3Case; delete root.dataset.m3Look;
   document.dispatchEvent(new CustomEvent('m3-case-closed')); }
 //# turn
-(...values) => { document.dispatchEvent(new CustomEvent('m3-route', {detail: {tab: 'failures'}})); return values; }
+turned => { if (turned) document.dispatchEvent(new CustomEvent('m3-route', {detail: {tab: 'failures'}})); }
 //# opened
 asked => { const root = document.documentElement, at = document.querySelector('#failure-sheet .m3-failure');
+  if (!asked) return;
   delete root.dataset.m3Look;
   if (asked !== 'open' || !at) { delete root.dataset.m3Case; return; }
   root.dataset.m3Case = 'open'; root.dataset.m3At = at.dataset.at;

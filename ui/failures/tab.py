@@ -155,9 +155,12 @@ class Failures:
     def open_asked(
         self, request: Request | None, listed: Listed, drafts: Drafts, author: str, session: SessionNotes | None
     ):
-        """The case of the query that another tab named, where it is in the list, and "open" then."""
-        if request is None or request.key is None or listed.choice is None or request.key not in listed.keys:
+        """The case of the query that another tab named, and "open"; "list" where it named none that is in the list, and
+        "" where nothing was asked for."""
+        if request is None:
             return [*[gr.skip()] * 6, ""]
+        if request.key is None or listed.choice is None or request.key not in listed.keys:
+            return [*[gr.skip()] * 6, "list"]
         return *self._opened(replace(listed, at=listed.keys.index(request.key)), drafts, author, session), "open"
 
     # Where and why

@@ -17,10 +17,10 @@ from core.context import AppContext
 from core.settings import Settings
 from ui import charts
 from ui.compare import state
-from ui.compare.files import WHOLE, Files
+from ui.compare.files import Files
 from ui.compare.report_file import Section, report_file
 from ui.compare.state import MOST_RUNS, Brought
-from ui.compare.tab import Compare
+from ui.compare.tab import MENUS, VIEWS, WHOLE, Compare
 
 DEMO, MEASURE, TASK = "Demo library", "nDCG@10", "case_study"
 
@@ -93,30 +93,24 @@ def test_nothing_in_a_report_becomes_code(evil):
     assert unescape(page).count(evil) >= 5
 
 
-def test_where_a_run_can_be_for(files):
-    where = files.where(DEMO, "summary")
-    members = files.context.dataset(DEMO).pool("summary").collections
-    assert [value for _, value in where.choices] == [WHOLE, *(member.key for member in members)]
-    assert [value for _, value in files.where(DEMO, None).choices] == [WHOLE]
-
-
 def test_a_run_is_brought_for_this_session_in_public_mode(files, run_of, give, nobody, choice):
     said, brought, name = files.bring(DEMO, TASK, WHOLE, " topmost ", "v2", nobody, give(gzip.compress(run_of(TASK))))
     assert name == "topmost" and "60 queries" in said and "this browser session only" in said
     (run,) = brought.runs
     assert (run.name, run.task) == ("topmost", TASK) and nobody.runs == ()
     tab = files.tab
-    measure, _, _, a, _, offered, _ = tab.choose_task(DEMO, TASK, None, None, (), "topmost", None, (), brought)
+    _, measure, _, _, a, _, offered, *_ = tab.choose(
+        DEMO, TASK, None, None, (), "topmost", None, (), brought, "query_ms"
+    )
     assert offered[-1] == "topmost" and a.value == "topmost" and measure.value == MEASURE
     seen = tab.overview(choice(a="topmost", shown=tuple(offered)), brought, "query_ms")
     assert "topmost has the highest macro nDCG@10, 1.000" in seen[0] and "data-outcome" in seen[6]  # B can be opened
     assert "topmost" not in "".join(tab.overview(choice(shown=tuple(offered)), nobody, "query_ms"))
     assert "1.000" in tab.complement(choice(a="topmost"), brought)
-    widgets = tab.choose_again(
-        DEMO, TASK, MEASURE, "domain", ["bm25"], "medlite", "bm25", ["bm25", "late"], brought, "topmost"
-    )
-    assert widgets[3].value == ["bm25", "topmost"] and len(widgets) == 8
-    assert len(tab.choose_again(DEMO, TASK, None, None, (), None, None, (), brought, "")) == 8
+    again = (DEMO, TASK, MEASURE, "domain", ["bm25"], "medlite", "bm25", ["bm25", "late"], brought, "query_ms")
+    widgets = tab.choose_again(*again, "topmost")
+    assert widgets[3].value == ["bm25", "topmost"] and len(widgets) == MENUS + VIEWS
+    assert len(tab.choose_again(*again, "")) == MENUS + VIEWS
     _, data = sent(files.mteb(choice(), brought))
     assert any("topmost" in name for name in zipfile.ZipFile(io.BytesIO(data)).namelist())
 

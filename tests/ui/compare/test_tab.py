@@ -16,7 +16,7 @@ from core.figures.failures import SEPARATOR
 from core.settings import Settings
 from ui.compare import tab as module
 from ui.compare.state import Brought, Choice
-from ui.compare.tab import ALONE, DIFFERENT, NO_RUNS, Compare, Views
+from ui.compare.tab import ALONE, DIFFERENT, MENUS, NO_RUNS, NOTHING, VIEWS, WHOLE, Compare, Views
 
 DEMO, MEASURE = "Demo library", "nDCG@10"
 TASKS = ["visual_context", "summary", "query_to_image", "case_study"]
@@ -38,65 +38,60 @@ def body(table: str) -> list[list[str]]:
     return [[unescape(re.sub(r"<[^>]+>", "\n", cell)).strip() for cell in row] for row in cells]
 
 
-def opened(tab: Compare, nobody: Brought) -> list:
-    return list(tab.open_tab(DEMO, None, nobody))
-
-
 # What can be chosen
 
 
 def test_the_tab_opens_with_the_best_two_of_the_first_task(tab, nobody):
-    task, measure, by, shown, a, b, offered, shown_for, fresh = opened(tab, nobody)
+    *menus, fresh = tab.open_tab(DEMO, None, nobody, "query_ms")
+    task, measure, by, shown, a, b, offered, shown_for, where = menus[:MENUS]
     assert values(task) == TASKS and task.value == TASKS[0] and task.choices[0][0] == "Visual context"
     league = tab.leagues(DEMO).of(TASKS[0], MEASURE)
     best = [one.name for one in league.comparison.macro.standings]
     assert (measure.value, by.value, shown.value) == (MEASURE, "domain", league.names)
     assert (a.value, b.value) == (best[0], best[1]) and values(a) == values(b) == league.names == offered
     assert values(by) == tab.leagues(DEMO).groupings(TASKS[0]) and shown_for == DEMO and fresh is True
-    again = tab.open_tab(DEMO, DEMO, nobody)
-    assert all(skipped(value) for value in again[:-1]) and again[-1] is False and len(again) == 9
+    members = tab.context.dataset(DEMO).pool(TASKS[0]).collections
+    assert values(where) == [WHOLE, *(member.key for member in members)] and where.value == WHOLE
+    chosen = Choice(DEMO, TASKS[0], MEASURE, "domain", tuple(offered), a.value, b.value)
+    assert tuple(menus[MENUS:]) == tab.overview(chosen, nobody, "query_ms")
+    *again, fresh = tab.open_tab(DEMO, DEMO, nobody, "query_ms")
+    assert all(skipped(value) for value in again) and fresh is False and len(again) == len(menus) == MENUS + VIEWS
 
 
 def test_what_was_chosen_stays_where_it_exists(tab, nobody):
-    measure, by, shown, a, b, offered, _ = tab.choose_task(
-        *(DEMO, "summary", "R@10", "modality", ["late", "bm25"], "late", "bm25"),
-        *(["late", "bm25", "minilm"], nobody),
+    def choose(*args):
+        return tab.choose(DEMO, *args, nobody, "query_ms")
+
+    _, measure, by, shown, a, b, *_ = choose(
+        "summary", "R@10", "modality", ["late", "bm25"], "late", "bm25", ["late", "bm25", "minilm"]
     )
-    assert (measure.value, by.value, shown.value, a.value, b.value) == (
-        "R@10",
-        "modality",
-        ["late", "bm25"],
-        "late",
-        "bm25",
+    assert (measure.value, by.value, a.value, b.value) == ("R@10", "modality", "late", "bm25")
+    assert sorted(shown.value) == ["bm25", "late"]
+    task, measure, by, shown, a, b, offered, *_ = choose(
+        "query_to_image", "nothing", "nothing", ["late"], "late", "bm25", ["late", "bm25", "minilm"]
     )
-    measure, by, shown, a, b, offered, _ = tab.choose_task(
-        *(DEMO, "query_to_image", "nothing", "nothing", ["late", "bm25"], "late", "bm25"),
-        *(["late", "bm25", "minilm"], nobody),
-    )
-    assert (measure.value, by.value, shown.value, a.value, b.value) == (MEASURE, "domain", ["medlite"], "medlite", None)
-    assert offered == ["medlite"]
+    assert (task.value, measure.value, by.value) == ("query_to_image", MEASURE, "domain")
+    assert (shown.value, a.value, b.value, offered) == (["medlite"], "medlite", None, ["medlite"])
     # All that was offered was shown: then all are shown again.
-    _, _, shown, *_ = tab.choose_task(DEMO, "summary", MEASURE, "domain", ["medlite"], "medlite", None, offered, nobody)
-    assert len(shown.value) == 7
-    _, _, shown, *_ = tab.choose_task(DEMO, "query_to_image", MEASURE, "task", [], "medlite", None, [], nobody)
-    assert len(shown.value) == 7, "by task every model stands in some task"
+    assert len(choose("summary", MEASURE, "domain", ["medlite"], "medlite", None, offered)[3].value) == 7
+    by_task = choose("query_to_image", MEASURE, "task", [], "medlite", None, [])
+    assert len(by_task[3].value) == 7, "by task every model stands in some task"
+    assert choose("nowhere", MEASURE, "domain", [], None, None, [])[0].value == TASKS[0]
 
 
 def test_without_runs_a_sentence_teaches(tmp_path, toy, nobody):
     tab = Compare(AppContext(Settings((str(toy),), str(tmp_path / "w"), True)))
-    task, *_, shown_for, fresh = tab.open_tab("toy", None, nobody)
-    assert task.choices == [] and shown_for is None and fresh
-    empty = Choice("toy", None, None, None, (), "", "")
-    shown = tab.overview(empty, nobody, "query_ms")
+    *given, fresh = tab.open_tab("toy", None, nobody, "query_ms")
+    assert given[:MENUS] == list(NOTHING) and given[7] is None and fresh
+    shown = given[MENUS:]
     assert unescape(shown[0]) == f'<div class="m3-empty"><p>{NO_RUNS}</p></div>' and set(shown[1:]) == {""}
-    assert tab.complement(empty, nobody) == ""
+    assert tab.complement(Choice("toy", None, None, None, (), "", ""), nobody) == ""
 
 
 def test_a_data_set_that_cannot_be_read_says_so(tmp_path, nobody, sentence):
     tab = Compare(AppContext(Settings((str(tmp_path / "gone"),), str(tmp_path / "w"), True)))
-    *_, shown_for, _ = tab.open_tab("gone", None, nobody)
-    shown = tab.overview(Choice("gone", None, None, None, (), "", ""), nobody, "query_ms")
-    assert shown_for is None and "is not a folder" in sentence(shown[0])
+    given = tab.open_tab("gone", None, nobody, "query_ms")
+    assert given[7] is None and "is not a folder" in sentence(given[MENUS])
 
 
 # What is shown
