@@ -77,16 +77,17 @@ class Files:
         """Everything on the screen as one HTML file."""
 
         def file() -> tuple[str, str, bytes]:
-            screen, views = self.tab.views(choice, brought, cost_by, links=False)
+            screen, views = self.tab.views(choice, brought, links=False)
+            more = self.tab.more(choice, brought, cost_by, links=False)
             league = screen.league
             label = TASK_LABELS.get(choice.task, choice.task)
             sections = [
                 Section(f"By {league.by}", [views.bars], views.standings),
-                Section(f"By {screen.fine.by}", [views.heat], views.by_group),
-                Section(f"Is {choice.a} better than {choice.b}?", [views.scatter], views.pair + views.largest),
+                Section(f"By {screen.fine.by}", [more.heat], more.by_group),
+                Section(f"Is {choice.a} better than {choice.b}?", [more.scatter], views.pair + more.largest),
                 Section("What the two solve together", [], self.tab.complement(choice, brought)),
-                Section("Quality against cost", [views.cost], views.costs),
-                Section("Beside the published figures", [views.published], views.facts),
+                Section("Quality against cost", [more.cost], more.costs),
+                Section("Beside the published figures", [more.published], more.facts),
             ]
             heading = f"{league.dataset_name}: {label}, {league.measure}"
             made = report_file(heading, views.finding + views.warnings, sections, league.conditions)

@@ -126,7 +126,8 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
     file = download("compare-download")
 
     widgets = [label, task, measure, by, shown, a, b]
-    views = [finding, warned, bars, means, heat, by_group, pair, scatter, largest, cost, costs, published, facts, made]
+    views = [finding, warned, bars, means, pair, made]
+    details = [heat, by_group, scatter, largest, cost, costs, published, facts]
 
     def choice_of(values) -> Choice:
         name, task, measure, by, shown, a, b = values
@@ -134,8 +135,14 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
 
     # Spelled out where Gradio finds the places of event and progress by these names.
     def see(*values):
+        *chosen, brought = values
+        return tab.overview(choice_of(chosen), brought)
+
+    def see_details(wanted, *values):
+        if not wanted:
+            return [gr.skip()] * len(details)
         *chosen, brought, cost_by = values
-        return tab.overview(choice_of(chosen), brought, cost_by)
+        return tab.details(choice_of(chosen), brought, cost_by)
 
     def see_pair(*values):
         *chosen, brought = values
@@ -171,15 +178,20 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
     menus = [task, measure, by, shown, a, b, offered, shown_for, where]
     pair_args = [see_pair, [*widgets, brought], [pair, scatter, largest]]
     both_args = [see_both, [always, *widgets, brought], both]
-    choose_args = [tab.choose, [*widgets, offered, brought, cost_by], [*menus, *views]]
+    choose_args = [tab.choose, [*widgets, offered, brought], [*menus, *views]]
 
-    opening = seen.shown(tab.open_tab, [label, shown_for, brought, cost_by], [*menus, *views, fresh], **seeing)
-    opening.then(see_both, [fresh, *widgets, brought], both, **fusing)
+    def and_details(event, flag=always):
+        """What stands further down comes after what is seen at once."""
+        return event.then(see_details, [flag, *widgets, brought, cost_by], details, **LIGHT)
+
+    opening = seen.shown(tab.open_tab, [label, shown_for, brought], [*menus, *views, fresh], **seeing)
+    and_details(opening, fresh).then(see_both, [fresh, *widgets, brought], both, **fusing)
+    # A menu says twice that it has another value, and once that something was chosen.
     for widget in (task, measure, by):
-        widget.input(*choose_args, **seeing).then(*both_args, **fusing)
-    shown.input(see, [*widgets, brought, cost_by], views, **seeing)
+        and_details(widget.select(*choose_args, **seeing)).then(*both_args, **fusing)
+    and_details(shown.input(see, [*widgets, brought], views, **seeing))
     for widget in (a, b):
-        widget.input(*pair_args, **seeing).then(*both_args, **fusing)
+        widget.select(*pair_args, **seeing).then(*both_args, **fusing)
     swap.click(lambda a, b: (b, a), [a, b], [a, b], **LIGHT).then(*pair_args, **seeing).then(*both_args, **fusing)
     cost_by.input(see_cost, [*widgets, brought, cost_by], cost, **LIGHT)
 
@@ -213,4 +225,4 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
 
     brings = run.file(bring, [label, task, where, name, revision, brought], [run, brought, taken], **QUIET)
     brings = brings.then(tab.choose_again, [*choose_args[1], taken], choose_args[2], **seeing)
-    brings.then(*both_args, **fusing)
+    and_details(brings).then(*both_args, **fusing)

@@ -47,22 +47,28 @@ SCOPE = "collections"
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """What is shown of one choice, in the order of the page; charts as `ui.charts.to_json`, else HTML."""
+    """What is shown first of one choice, in the order of the page; charts as `ui.charts.to_json`, else HTML."""
 
     finding: str
     warnings: str = ""
     bars: str = ""
     standings: str = ""
+    pair: str = ""
+    provenance: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """What is shown then, further down."""
+
     heat: str = ""
     by_group: str = ""
-    pair: str = ""
     scatter: str = ""
     largest: str = ""
     cost: str = ""
     costs: str = ""
     published: str = ""
     facts: str = ""
-    provenance: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +101,13 @@ class Compare:
 
     # What can be chosen
 
-    def open_tab(self, label: str, shown_for: str | None, brought: Brought, cost_by: str) -> list[object]:
+    def open_tab(self, label: str, shown_for: str | None, brought: Brought) -> list[object]:
         """The tab comes into view: `choose` of the first task of the data set that is chosen now, unchanged where it
         is shown already; and whether anything is to be shown anew. Where there was nothing, runs are looked for
         again."""
         if label == shown_for:
             return [*[gr.skip()] * (MENUS + VIEWS), False]
-        return [*self.choose(label, None, None, None, (), None, None, (), brought, cost_by), True]
+        return [*self.choose(label, None, None, None, (), None, None, (), brought), True]
 
     def choose(
         self,
@@ -114,7 +120,6 @@ class Compare:
         b: str | None,
         offered: Sequence[str] | None,
         brought: Brought,
-        cost_by: str,
     ) -> list[object]:
         """What can be chosen then, and what is shown of it: task, measure, by, shown, A, B, the models ``offered``,
         ``shown_for`` (None where there is nothing), what a brought run can be for, and the fields of `Views`.
@@ -123,10 +128,8 @@ class Compare:
         try:
             menus, choice = self._menus(Choice(label, task, measure, by, tuple(shown or ()), a, b), offered, brought)
         except Exception as error:
-            menus, choice = NOTHING, Choice(label, None, None, None, (), "", "")
-            said = _why(error)
-            return [*menus, *astuple(Views(said))]
-        return [*menus, *self.overview(choice, brought, cost_by)]
+            return [*NOTHING, *astuple(Views(_why(error)))]
+        return [*menus, *self.overview(choice, brought)]
 
     def choose_again(
         self,
@@ -139,14 +142,13 @@ class Compare:
         b: str | None,
         offered: Sequence[str] | None,
         brought: Brought,
-        cost_by: str,
         taken: str | None,
     ) -> list[object]:
         """`choose`, after a run of the name ``taken`` was brought, if any; that run is among those shown."""
         if not taken:
             return [gr.skip()] * (MENUS + VIEWS)
         shown, offered = [*(shown or ()), taken], [*(offered or ()), taken]
-        return self.choose(label, task, measure, by, shown, a, b, offered, brought, cost_by)
+        return self.choose(label, task, measure, by, shown, a, b, offered, brought)
 
     def _menus(
         self, choice: Choice, offered: Sequence[str] | None, brought: Brought
@@ -187,60 +189,78 @@ class Compare:
 
     # What is shown
 
-    def overview(self, choice: Choice, brought: Brought, cost_by: str) -> tuple[str, ...]:
-        """Everything but what two models solve: the fields of `Views`."""
+    def overview(self, choice: Choice, brought: Brought) -> tuple[str, ...]:
+        """The fields of `Views`, or only what went wrong."""
         try:
             if not choice.task or not choice.measure:
                 self.context.dataset(choice.label)  # says why, where it cannot be read
                 return astuple(Views(f'<div class="m3-empty"><p>{escape(NO_RUNS)}</p></div>'))
-            return astuple(self.views(choice, brought, cost_by)[1])
+            return astuple(self.views(choice, brought)[1])
         except Exception as error:
             return astuple(Views(_why(error)))
 
-    def views(self, choice: Choice, brought: Brought, cost_by: str, links: bool = True) -> tuple[Screen, Views]:
-        """One choice, and what is shown of it; ``links``: with buttons that open queries."""
+    def details(self, choice: Choice, brought: Brought, cost_by: str) -> tuple[str, ...]:
+        """The fields of `More`; empty where `overview` has said why there is nothing."""
+        try:
+            return astuple(self.more(choice, brought, cost_by) if choice.task and choice.measure else More())
+        except Exception:
+            return astuple(More())
+
+    def views(self, choice: Choice, brought: Brought, links: bool = True) -> tuple[Screen, Views]:
+        """One choice, and what is shown of it first; ``links``: with buttons that open queries."""
         screen = self.screen(choice, brought)
-        pair, scatter, largest = self._pair(screen, choice, links)
+        league = screen.league
+        return screen, Views(
+            finding=tables.finding(league),
+            warnings=tables.warnings(league),
+            bars=bars(screen),
+            standings=tables.standings(league, screen.shown),
+            pair=self._pair(screen, choice, links),
+            provenance=tables.provenance(league.conditions),
+        )
+
+    def more(self, choice: Choice, brought: Brought, cost_by: str, links: bool = True) -> More:
+        """What is shown further down."""
+        screen = self.screen(choice, brought)
+        scatter, largest = self._queries(screen, choice, links)
         cost, costs = self._cost(screen, choice, cost_by)
         chart, facts = published(screen)
-        return screen, Views(
-            finding=tables.finding(screen.league),
-            warnings=tables.warnings(screen.league),
-            bars=bars(screen),
-            standings=tables.standings(screen.league, screen.shown),
+        return More(
             heat=heat(screen),
             by_group=tables.by_group(screen.fine.comparison.domains, screen.shown, choice.measure, screen.fine.by),
-            pair=pair,
             scatter=scatter,
             largest=largest,
             cost=cost,
             costs=costs,
             published=chart,
             facts=facts,
-            provenance=tables.provenance(screen.league.conditions),
         )
 
-    def pair(self, choice: Choice, brought: Brought):
+    def pair(self, choice: Choice, brought: Brought) -> tuple[str, str, str]:
         """Another pair of models: pair, scatter, largest differences."""
         try:
-            return self._pair(self.screen(choice, brought), choice)
+            screen = self.screen(choice, brought)
+            return self._pair(screen, choice), *self._queries(screen, choice)
         except Exception as error:
             return _why(error), "", ""
 
-    def _pair(self, screen: Screen, choice: Choice, links: bool = True) -> tuple[str, str, str]:
-        runs = {run.name: run for run in screen.league.scored}
+    def _pair(self, screen: Screen, choice: Choice, links: bool = True) -> str:
         if choice.a == choice.b or not {choice.a, choice.b} <= screen.faces.keys():
-            return f'<div class="m3-empty"><p>{ALONE if not choice.b else DIFFERENT}</p></div>', "", ""
-        links = links and bool(self._opens(choice))
-        table = tables.pair(screen.league, choice.a, choice.b, links)
-        if not {choice.a, choice.b} <= runs.keys():
-            return table, "", ""
+            return f'<div class="m3-empty"><p>{ALONE if not choice.b else DIFFERENT}</p></div>'
+        return tables.pair(screen.league, choice.a, choice.b, links and bool(self._opens(choice)))
+
+    def _queries(self, screen: Screen, choice: Choice, links: bool = True) -> tuple[str, str]:
+        """The scatter and the largest differences; empty without two models of this task."""
+        runs = {run.name: run for run in screen.league.scored}
+        if choice.a == choice.b or not {choice.a, choice.b} <= runs.keys():
+            return "", ""
         one, two = runs[choice.a], runs[choice.b]
         points = marks.points(one.values, two.values)
         if not points:
-            return table, "", ""
+            return "", ""
         figure = marks.scatter(points, choice.a, choice.b, _title(screen.league, "Queries"), choice.measure)
-        return table, drawn(figure, screen.league), queries.rendered(screen.leagues.dataset, one, two, links)
+        links = links and bool(self._opens(choice))
+        return drawn(figure, screen.league), queries.rendered(screen.leagues.dataset, one, two, links)
 
     def complement(self, choice: Choice, brought: Brought, progress: gr.Progress | None = None) -> str:
         """What two models solve together."""

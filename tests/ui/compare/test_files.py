@@ -75,10 +75,16 @@ def test_the_report_stands_alone(files, choice, nobody):
     name, data = sent(files.report(choice(), nobody, "query_ms"))
     page = data.decode()
     assert name == "comparison-case_study-nDCG-10.html"
-    shown = files.tab.overview(choice(), nobody, "query_ms")
-    assert shown[0] in page and shown[3] in page and "data-outcome" not in page and "data-query" not in page
+    first, more = files.tab.overview(choice(), nobody), files.tab.details(choice(), nobody, "query_ms")
+    assert (
+        first[0] in page
+        and first[3] in page
+        and more[1] in page
+        and "data-outcome" not in page
+        and "data-query" not in page
+    )
     figures = re.findall(r'<script type="application/json" data-figure>(.*?)</script>', page)
-    assert figures == [shown[2], shown[4], shown[7], shown[9], shown[11]]
+    assert figures == [first[2], more[0], more[2], more[4], more[6]]
     head = page[: page.index("<body>")]
     assert "default-src 'none'" in head and "<link" not in page.partition("<script>")[0] and "src=" not in head
     assert charts.code().decode().replace("</script", "<\\/script") in page
@@ -99,15 +105,13 @@ def test_a_run_is_brought_for_this_session_in_public_mode(files, run_of, give, n
     (run,) = brought.runs
     assert (run.name, run.task) == ("topmost", TASK) and nobody.runs == ()
     tab = files.tab
-    _, measure, _, _, a, _, offered, *_ = tab.choose(
-        DEMO, TASK, None, None, (), "topmost", None, (), brought, "query_ms"
-    )
+    _, measure, _, _, a, _, offered, *_ = tab.choose(DEMO, TASK, None, None, (), "topmost", None, (), brought)
     assert offered[-1] == "topmost" and a.value == "topmost" and measure.value == MEASURE
-    seen = tab.overview(choice(a="topmost", shown=tuple(offered)), brought, "query_ms")
-    assert "topmost has the highest macro nDCG@10, 1.000" in seen[0] and "data-outcome" in seen[6]  # B can be opened
-    assert "topmost" not in "".join(tab.overview(choice(shown=tuple(offered)), nobody, "query_ms"))
+    seen = tab.overview(choice(a="topmost", shown=tuple(offered)), brought)
+    assert "topmost has the highest macro nDCG@10, 1.000" in seen[0] and "data-outcome" in seen[4]  # B can be opened
+    assert "topmost" not in "".join(tab.overview(choice(shown=tuple(offered)), nobody))
     assert "1.000" in tab.complement(choice(a="topmost"), brought)
-    again = (DEMO, TASK, MEASURE, "domain", ["bm25"], "medlite", "bm25", ["bm25", "late"], brought, "query_ms")
+    again = (DEMO, TASK, MEASURE, "domain", ["bm25"], "medlite", "bm25", ["bm25", "late"], brought)
     widgets = tab.choose_again(*again, "topmost")
     assert widgets[3].value == ["bm25", "topmost"] and len(widgets) == MENUS + VIEWS
     assert len(tab.choose_again(*again, "")) == MENUS + VIEWS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import astuple, replace
+from dataclasses import fields, replace
 from html import unescape
+from types import SimpleNamespace
 
 import gradio as gr
 import pytest
@@ -16,15 +17,21 @@ from core.figures.failures import SEPARATOR
 from core.settings import Settings
 from ui.compare import tab as module
 from ui.compare.state import Brought, Choice
-from ui.compare.tab import ALONE, DIFFERENT, MENUS, NO_RUNS, NOTHING, VIEWS, WHOLE, Compare, Views
+from ui.compare.tab import ALONE, DIFFERENT, MENUS, NO_RUNS, NOTHING, VIEWS, WHOLE, Compare, More, Views
 
 DEMO, MEASURE = "Demo library", "nDCG@10"
 TASKS = ["visual_context", "summary", "query_to_image", "case_study"]
-BARS, STANDINGS, PAIR, SCATTER, LARGEST = 2, 3, 6, 7, 8
 
 
 def skipped(value: object) -> bool:
     return isinstance(value, dict) and value == gr.skip()
+
+
+def seen(tab: Compare, choice: Choice, brought: Brought) -> SimpleNamespace:
+    """Everything that is shown of a choice, by name."""
+    first, more = tab.overview(choice, brought), tab.details(choice, brought, "query_ms")
+    named = zip((field.name for field in (*fields(Views), *fields(More))), (*first, *more), strict=True)
+    return SimpleNamespace(**dict(named))
 
 
 def values(widget) -> list:
@@ -42,7 +49,7 @@ def body(table: str) -> list[list[str]]:
 
 
 def test_the_tab_opens_with_the_best_two_of_the_first_task(tab, nobody):
-    *menus, fresh = tab.open_tab(DEMO, None, nobody, "query_ms")
+    *menus, fresh = tab.open_tab(DEMO, None, nobody)
     task, measure, by, shown, a, b, offered, shown_for, where = menus[:MENUS]
     assert values(task) == TASKS and task.value == TASKS[0] and task.choices[0][0] == "Visual context"
     league = tab.leagues(DEMO).of(TASKS[0], MEASURE)
@@ -53,14 +60,14 @@ def test_the_tab_opens_with_the_best_two_of_the_first_task(tab, nobody):
     members = tab.context.dataset(DEMO).pool(TASKS[0]).collections
     assert values(where) == [WHOLE, *(member.key for member in members)] and where.value == WHOLE
     chosen = Choice(DEMO, TASKS[0], MEASURE, "domain", tuple(offered), a.value, b.value)
-    assert tuple(menus[MENUS:]) == tab.overview(chosen, nobody, "query_ms")
-    *again, fresh = tab.open_tab(DEMO, DEMO, nobody, "query_ms")
+    assert tuple(menus[MENUS:]) == tab.overview(chosen, nobody)
+    *again, fresh = tab.open_tab(DEMO, DEMO, nobody)
     assert all(skipped(value) for value in again) and fresh is False and len(again) == len(menus) == MENUS + VIEWS
 
 
 def test_what_was_chosen_stays_where_it_exists(tab, nobody):
     def choose(*args):
-        return tab.choose(DEMO, *args, nobody, "query_ms")
+        return tab.choose(DEMO, *args, nobody)
 
     _, measure, by, shown, a, b, *_ = choose(
         "summary", "R@10", "modality", ["late", "bm25"], "late", "bm25", ["late", "bm25", "minilm"]
@@ -81,7 +88,7 @@ def test_what_was_chosen_stays_where_it_exists(tab, nobody):
 
 def test_without_runs_a_sentence_teaches(tmp_path, toy, nobody):
     tab = Compare(AppContext(Settings((str(toy),), str(tmp_path / "w"), True)))
-    *given, fresh = tab.open_tab("toy", None, nobody, "query_ms")
+    *given, fresh = tab.open_tab("toy", None, nobody)
     assert given[:MENUS] == list(NOTHING) and given[7] is None and fresh
     shown = given[MENUS:]
     assert unescape(shown[0]) == f'<div class="m3-empty"><p>{NO_RUNS}</p></div>' and set(shown[1:]) == {""}
@@ -90,7 +97,7 @@ def test_without_runs_a_sentence_teaches(tmp_path, toy, nobody):
 
 def test_a_data_set_that_cannot_be_read_says_so(tmp_path, nobody, sentence):
     tab = Compare(AppContext(Settings((str(tmp_path / "gone"),), str(tmp_path / "w"), True)))
-    given = tab.open_tab("gone", None, nobody, "query_ms")
+    given = tab.open_tab("gone", None, nobody)
     assert given[7] is None and "is not a folder" in sentence(given[MENUS])
 
 
@@ -100,20 +107,20 @@ def test_a_data_set_that_cannot_be_read_says_so(tmp_path, nobody, sentence):
 def test_everything_is_shown_of_every_task_and_grouping(tab, choice, nobody):
     for task in TASKS:
         for by in tab.leagues(DEMO).groupings(task):
-            shown = tab.overview(choice(task=task, by=by, a="medlite", b="bm25"), nobody, "query_ms")
-            assert len(shown) == len(astuple(Views(""))) and 'role="alert"' not in shown[0], (task, by)
-            assert unescape(shown[0]).count(finding(tab.leagues(DEMO).of(task, MEASURE, by))) == 1
-            for at in (BARS, 4, 9, 11):
-                assert json.loads(shown[at])["layout"]["meta"]["source"].startswith("data: Demo library")
+            shown = seen(tab, choice(task=task, by=by, a="medlite", b="bm25"), nobody)
+            assert 'role="alert"' not in shown.finding, (task, by)
+            assert unescape(shown.finding).count(finding(tab.leagues(DEMO).of(task, MEASURE, by))) == 1
+            for chart in (shown.bars, shown.heat, shown.cost, shown.published):
+                assert json.loads(chart)["layout"]["meta"]["source"].startswith("data: Demo library")
 
 
 @pytest.mark.parametrize("by", ["domain", "modality", "task"])
 def test_the_tables_say_what_the_comparison_says(tab, choice, nobody, by):
     """The same `Comparison` is what ``python -m core compare`` prints."""
     league = tab.leagues(DEMO).of("case_study", MEASURE, by)
-    shown = tab.overview(choice(by=by), nobody, "query_ms")
+    shown = seen(tab, choice(by=by), nobody)
     groups = [*(() if by == "task" else (league.comparison.macro,)), *league.comparison.domains]
-    rows = body(shown[PAIR])
+    rows = body(shown.pair)
     assert [row[0] for row in rows] == ["Macro" if g.name == "macro" else g.name for g in groups]
     for row, group in zip(rows, groups, strict=True):
         pair = group.pair("medlite", "bm25")
@@ -128,7 +135,7 @@ def test_the_tables_say_what_the_comparison_says(tab, choice, nobody, by):
         assert [int(cell.replace(",", "")) for cell in row[7:]] == [
             sum(counts[i] for counts in pair.outcomes.values()) for i in range(3)
         ]
-    table = {row[0].split("\n")[0]: row for row in body(shown[STANDINGS].partition("</table>")[0])}
+    table = {row[0].split("\n")[0]: row for row in body(shown.standings.partition("</table>")[0])}
     assert list(table) and set(table) == set(choice().shown)
     if by != "task":
         for one in league.comparison.macro.standings:
@@ -138,16 +145,17 @@ def test_the_tables_say_what_the_comparison_says(tab, choice, nobody, by):
 
 
 def test_who_is_shown_changes_no_number(tab, choice, nobody):
-    every, few = (tab.overview(choice(shown=names), nobody, "query_ms") for names in (choice().shown, ("late", "bm25")))
-    assert few[0] == every[0] and few[PAIR:9] == every[PAIR:9] and few[13] == every[13]
-    rows = {row[0]: row for row in body(every[STANDINGS])}
-    assert {row[0]: row for row in body(few[STANDINGS])} == {name: rows[name] for name in ("late", "bm25")}
-    assert len(json.loads(few[BARS])["data"]) == 2 < len(json.loads(every[BARS])["data"])
+    every, few = (seen(tab, choice(shown=names), nobody) for names in (choice().shown, ("late", "bm25")))
+    for name in ("finding", "warnings", "pair", "scatter", "largest", "provenance"):
+        assert getattr(few, name) == getattr(every, name), name
+    rows = {row[0]: row for row in body(every.standings)}
+    assert {row[0]: row for row in body(few.standings)} == {name: rows[name] for name in ("late", "bm25")}
+    assert len(json.loads(few.bars)["data"]) == 2 < len(json.loads(every.bars)["data"])
 
 
 def test_two_models_are_needed_and_said(tab, choice, nobody):
-    alone = tab.overview(choice(task="query_to_image", b=""), nobody, "query_ms")
-    assert ALONE in unescape(alone[PAIR]) and alone[SCATTER] == alone[LARGEST] == ""
+    alone = seen(tab, choice(task="query_to_image", b=""), nobody)
+    assert ALONE in unescape(alone.pair) and alone.scatter == alone.largest == ""
     assert ALONE in unescape(tab.complement(choice(task="query_to_image", b=""), nobody))
     same = tab.pair(choice(b="medlite"), nobody)
     assert DIFFERENT in same[0] and same[1:] == ("", "")
@@ -179,9 +187,9 @@ def test_another_cost_moves_the_marks_only(tab, choice, nobody):
 
 
 def test_published_figures_are_of_one_measure(tab, choice, nobody):
-    shown = tab.overview(choice(measure="R@10"), nobody, "query_ms")
-    assert shown[11] == "" and "choose this measure" in shown[12]
-    facts = body(tab.overview(choice(task="visual_context"), nobody, "query_ms")[12])
+    shown = seen(tab, choice(measure="R@10"), nobody)
+    assert shown.published == "" and "choose this measure" in shown.facts
+    facts = body(seen(tab, choice(task="visual_context"), nobody).facts)
     bm25 = next(row for row in facts if row[0].startswith("BM25"))
     mean = next(
         one.estimate.mean
@@ -194,10 +202,10 @@ def test_published_figures_are_of_one_measure(tab, choice, nobody):
 
 
 def test_what_went_wrong_is_said_once(tab, choice, nobody, monkeypatch):
-    shown = tab.overview(choice(by="colour"), nobody, "query_ms")
-    assert "not grouped by" in shown[0] and set(shown[1:]) == {""}
+    shown = tab.overview(choice(by="colour"), nobody)
+    assert "not grouped by" in shown[0] and set(shown[1:]) == {""} == set(tab.details(choice(by="colour"), nobody, ""))
     monkeypatch.setattr(module.tables, "standings", lambda *_: 1 / 0)
-    assert "inside the app (ZeroDivisionError" in tab.overview(choice(), nobody, "query_ms")[0]
+    assert "inside the app (ZeroDivisionError" in tab.overview(choice(), nobody)[0]
 
 
 # From here to a query
@@ -220,7 +228,7 @@ def test_a_cell_of_losses_opens_exactly_these_queries(tab, choice, nobody, event
 
 
 def test_a_row_opens_its_query_under_the_model_that_does_worse(tab, choice, nobody, event):
-    shown = tab.overview(choice(), nobody, "query_ms")[LARGEST]
+    shown = seen(tab, choice(), nobody).largest
     places = re.findall(r'data-collection="([^"]+)" data-query="([^"]+)"', shown)
     runs = {run.name: run.values for run in tab.leagues(DEMO).of("case_study", MEASURE).scored}
     assert len(places) == 10
@@ -234,7 +242,7 @@ def test_a_row_opens_its_query_under_the_model_that_does_worse(tab, choice, nobo
 
 
 def test_a_mark_opens_its_queries(tab, choice, nobody, event):
-    figure = json.loads(tab.overview(choice(), nobody, "query_ms")[SCATTER])
+    figure = json.loads(seen(tab, choice(), nobody).scatter)
     marks = figure["data"][1]["customdata"]
     runs = {run.name: run.values for run in tab.leagues(DEMO).of("case_study", MEASURE).scored}
     opened = []
@@ -252,7 +260,7 @@ def test_what_only_this_session_has_cannot_be_opened_and_says_so(tab, choice, no
     monkeypatch.setattr(Compare, "_opens", lambda *_: [])
     request, said = tab.ask_outcome(choice(), nobody, event({"outcome": "wins", "within": "macro"}))
     assert request is None and "this browser session only" in unescape(said)
-    assert "data-outcome" not in tab.overview(choice(), nobody, "query_ms")[PAIR]
+    assert "data-outcome" not in seen(tab, choice(), nobody).pair
 
 
 def test_text_of_models_never_becomes_code(tab, choice, nobody, evil):
@@ -264,9 +272,9 @@ def test_text_of_models_never_becomes_code(tab, choice, nobody, evil):
         name, data_id, task, scored, rankings = evil, league.data_id, "case_study", {MEASURE: mine}, {}
 
     brought = Brought((Held,))
-    shown = tab.overview(choice(a=evil, shown=(evil, "bm25")), brought, "query_ms")
-    parts = [*shown, tab.complement(choice(a=evil), brought)]
-    assert unescape(parts[STANDINGS]).count(evil) >= 1 and evil in json.loads(parts[BARS])["data"][1]["offsetgroup"]
+    shown = seen(tab, choice(a=evil, shown=(evil, "bm25")), brought)
+    parts = [*vars(shown).values(), tab.complement(choice(a=evil), brought)]
+    assert evil in unescape(shown.standings) and evil in json.loads(shown.bars)["data"][1]["offsetgroup"]
     for part in parts:
         assert "<script" not in part and "<img" not in part
         assert part.startswith("{") or ("{{" not in part and "${" not in part and "`" not in part)
