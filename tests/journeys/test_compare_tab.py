@@ -82,6 +82,11 @@ def test_who_is_better_where_and_on_which_queries(demo_server, visit):
     choose(page, "measure", "R@10", "means", "R@10 by domain")
     choose(page, "by", "modality", "means", "by modality")
     choose(page, "by", "task", "means", "each task ranked by itself")
+    page.locator("#compare-by input").first.click()
+    page.keyboard.type("plane")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('#compare-means').innerText.includes('by plane')")
+    page.keyboard.press("Tab")
     choose(page, "by", "domain", "means", "R@10 by domain")
     choose(page, "measure", "nDCG@10", "means", "nDCG@10 by domain")
 

@@ -52,13 +52,16 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
     shown_for, taken, offered = gr.State(None), gr.State(None), gr.State(None)
     brought, always, fresh = (gr.State(value, time_to_live=HOUR) for value in (Brought(), True, True))
     seen = pulse("compare")
+    keys = _html("<i></i>", script=_SCRIPT["keys"], visible="hidden")
 
     with gr.Column(elem_id="compare"):
         with gr.Row(elem_id="compare-choice"):
             task = gr.Dropdown([], label="Task", interactive=True, elem_id="compare-task", min_width=150)
             measure = gr.Dropdown([], label="Measure", interactive=True, elem_id="compare-measure", min_width=130)
             by = gr.Dropdown([], label="By", interactive=True, elem_id="compare-by", min_width=130)
-        shown = gr.Dropdown([], label="Shown", multiselect=True, interactive=True, elem_id="compare-shown")
+        shown = gr.Dropdown(
+            [], label="Shown (all, when empty)", multiselect=True, interactive=True, elem_id="compare-shown"
+        )
         finding = _html(elem_id="compare-finding", min_height=60)
         warned = _html(elem_id="compare-warned")
         bars = chart("compare-bars", 420, "Means by model and group with intervals")
@@ -186,12 +189,12 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
 
     opening = seen.shown(tab.open_tab, [label, shown_for, brought], [*menus, *views, fresh], **seeing)
     and_details(opening, fresh).then(see_both, [fresh, *widgets, brought], both, **fusing)
-    # A menu says twice that it has another value, and once that something was chosen.
-    for widget in (task, measure, by):
-        and_details(widget.select(*choose_args, **seeing)).then(*both_args, **fusing)
+    # A menu says twice that it has another value. It says once that something was chosen, but only by the pointer.
+    for event in (task.select, measure.select, by.select, keys.chose):
+        and_details(event(*choose_args, **seeing)).then(*both_args, **fusing)
     and_details(shown.input(see, [*widgets, brought], views, **seeing))
-    for widget in (a, b):
-        widget.select(*pair_args, **seeing).then(*both_args, **fusing)
+    for event in (a.select, b.select, keys.paired):
+        event(*pair_args, **seeing).then(*both_args, **fusing)
     swap.click(lambda a, b: (b, a), [a, b], [a, b], **LIGHT).then(*pair_args, **seeing).then(*both_args, **fusing)
     cost_by.input(see_cost, [*widgets, brought, cost_by], cost, **LIGHT)
 
