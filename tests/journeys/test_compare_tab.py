@@ -83,6 +83,7 @@ def test_who_is_better_where_and_on_which_queries(demo_server, visit):
     choose(page, "by", "modality", "means", "by modality")
     choose(page, "by", "task", "means", "each task ranked by itself")
     page.locator("#compare-by input").first.click()
+    page.keyboard.press("Control+A")
     page.keyboard.type("plane")
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.querySelector('#compare-means').innerText.includes('by plane')")
