@@ -37,7 +37,7 @@ const draw = async () => {
   const own = JSON.parse(text).layout.title || {};
   title.textContent = words(own.text); below.textContent = words(own.subtitle?.text);
   plot.setAttribute('aria-label', [props.named, title.textContent, below.textContent].filter(Boolean).join(': '));
-  if (!seen || !plot.clientWidth) return;
+  if (!seen || !plot.clientWidth) { say(''); return; }
   let Plotly;
   if (!window.Plotly) say('Loading the chart');
   try { Plotly = await load(); } catch (e) { say('The code of the charts did not load. Reload the page.'); return; }

@@ -5,7 +5,10 @@ from __future__ import annotations
 import gradio as gr
 
 SCRIPT = """const root = document.documentElement;
-const tell = () => requestAnimationFrame(() => { if (root.dataset.m3Tab === props.tab) trigger('shown'); });
+let last = performance.now();  // one opening may be told in several ways
+const tell = event => requestAnimationFrame(() => {
+  if (root.dataset.m3Tab !== props.tab || (event.type !== 'm3-data' && performance.now() - last < 400)) return;
+  last = performance.now(); trigger('shown'); });
 for (const name of ['m3-route', 'm3-nav', 'm3-data']) document.addEventListener(name, tell);
 trigger('shown');"""
 

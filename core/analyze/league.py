@@ -273,7 +273,10 @@ def _conditions(dataset: DataSet, task: str, scored: Sequence[Scored], runs: Seq
     tools = {f"{name} {number}" for run in runs for name, number in run.facts.get("tools", {}).items()}
     fitted = [run.name for run in scored if run.conditions.get("fold_plan")]
     plans = sorted({str(run.conditions["fold_plan"]) for run in scored if run.conditions.get("fold_plan")})
-    left_out = "0 queries: no listed model was trained on them" + (", see the fold plan" if fitted else "")
+    unknown = [run.name for run in scored if run.conditions.get("imported")]
+    left_out = ["0 queries left out"]
+    left_out += [f"{', '.join(fitted)}: answered by heads that saw neither case nor topic"] if fitted else []
+    left_out += [f"not known of {', '.join(unknown)}"] if unknown else []
     return {
         "data": f"{dataset.name}, {dataset.data_id}",
         "judgements": dataset.qrels_name,
@@ -281,7 +284,7 @@ def _conditions(dataset: DataSet, task: str, scored: Sequence[Scored], runs: Seq
         "scope": "each collection on its own, the benchmark's protocol",
         "models": "; ".join(f"{run.name}: {run.model_id}, {run.revision}" for run in scored),
         "precision": _precisions(scored),
-        "seen in training": left_out,
+        "seen in training": "; ".join(left_out),
         "fold plan": f"{', '.join(plans)}: {', '.join(fitted)} cross-fitted" if fitted else "none",
         "code": f"M3Retrieve Explorer {code_version()}",
         "measured with": ", ".join(sorted(tools)) or "not stated",

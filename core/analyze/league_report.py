@@ -129,7 +129,12 @@ def standing_rows(league: League, shown: Sequence[str]) -> list[dict[str, Any]]:
             {"model": one.name, "model_id": one.model_id, "revision": one.revision, "task": league.task}
             | {"measure": league.measure, "n": e.n, "clusters": e.clusters, "macro": number(e.mean)}
             | {"micro": number(micro.mean) if not math.isnan(e.mean) else None, "interval": interval(e)}
-            | {"method": e.method, "seen_excluded": 0, "scope": "collections", "training_data": False}
+            | {
+                "method": e.method,
+                "seen_excluded": None if run.conditions.get("imported") else 0,
+                "scope": "collections",
+                "training_data": False,
+            }
             | {"reason": one.reason}
             | {"by_domain": {g.name: (found := _estimate(g, one.name)) and cell(found) for g in groups}}
             | {"more": {"by": league.by, "rank best": best, "rank worst": worst, **ranks, **league.conditions}}

@@ -62,7 +62,9 @@ def checked_name(name: str, taken: Names[str] = ()) -> str:
         raise FileRefused("The model has no name; give it one, so that tables can tell it from others.")
     if len(short) > LONGEST or not short.isprintable():
         raise FileRefused(f"The name of a model has at most {LONGEST} printable characters; change it.")
-    if short in specs.SPECS or ":" in short:
+    if ":" in short:
+        raise FileRefused("The name of a model has no colon, which stands in the names of hybrids; change it.")
+    if short in specs.SPECS:
         raise FileRefused(f"{short!r} is the name of a model that makes its own runs; give yours another name.")
     if short in taken:
         raise FileRefused(f"A run of this task is called {short!r} already; give yours another name.")

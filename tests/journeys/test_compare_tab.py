@@ -282,3 +282,26 @@ def test_the_tab_passes_axe_and_fits(demo_server, visit, width, dark):
     assert page.evaluate("() => document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
     found = Axe().run(page, context="#compare")
     assert found.violations_count == 0, found.generate_report()
+
+
+def test_the_last_of_quick_choices_is_shown(demo_server, visit):
+    page = shown(visit(demo_server, hash=HERE).page)
+
+    def pick(name: str, option: str) -> None:
+        page.locator(f"#compare-{name} input").first.click()
+        page.locator(f"#compare-{name} [role=option]", has_text=option).first.click()
+
+    for task in ("Case study", "Query to image", "Summary"):
+        pick("task", task)
+    page.locator("#compare-finding", has_text="domains of Summary").wait_for(timeout=60_000)
+    page.locator("#compare-heat figcaption", has_text="Summary").wait_for(timeout=60_000)
+    for model in ("bm25", "late", "zsum:bm25+minilm"):
+        pick("b", model)
+    page.locator("#compare-pair caption", has_text="− zsum:bm25+minilm").wait_for(timeout=60_000)
+    page.locator("#compare-both th", has_text="Only zsum:bm25+minilm").wait_for(timeout=60_000)
+    page.wait_for_timeout(3000)  # nothing older comes later
+    assert page.locator("#compare-task input").input_value() == "Summary"
+    assert "domains of Summary" in page.locator("#compare-finding").inner_text()
+    assert page.locator("#compare-b input").input_value() == "zsum:bm25+minilm"
+    assert "Only zsum:bm25+minilm" in page.locator("#compare-both").inner_text()
+    assert "zsum:bm25+minilm" in page.locator("#compare-pair caption").inner_text()

@@ -136,7 +136,7 @@ def sentence():
     """The one sentence of a message that takes the place of hits or of the panel."""
 
     def read(html: str) -> str:
-        found = re.fullmatch(r'<div class="m3-message" role="alert"><p>(.*)</p></div>', html)
+        found = re.fullmatch(r'<div class="m3-message" role="alert"><p>(.*)</p></div>(?:<!-- [0-9a-f]{8} -->)?', html)
         assert found, html
         return unescape(found[1])
 

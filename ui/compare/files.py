@@ -16,9 +16,9 @@ from ui import errors
 from ui.cards import escape
 from ui.compare.report_file import Section, report_file
 from ui.compare.state import Brought, Choice
-from ui.compare.tab import Compare
+from ui.compare.tab import Compare, More
 from ui.download import payload, refusal
-from ui.picked import bytes_of
+from ui.picked import bytes_of, told
 
 
 class Files:
@@ -83,9 +83,8 @@ class Files:
             label = TASK_LABELS.get(choice.task, choice.task)
             sections = [
                 Section(f"By {league.by}", [views.bars], views.standings),
-                Section(f"By {screen.fine.by}", [more.heat], more.by_group),
-                Section(f"Is {choice.a} better than {choice.b}?", [more.scatter], views.pair + more.largest),
-                Section("What the two solve together", [], self.tab.complement(choice, brought)),
+                Section("Every group at a glance", [more.heat], more.by_group),
+                *self._pair(choice, brought, views.pair, more),
                 Section("Quality against cost", [more.cost], more.costs),
                 Section("Beside the published figures", [more.published], more.facts),
             ]
@@ -94,6 +93,15 @@ class Files:
             return f"comparison-{choice.task}-{choice.measure}.html", "text/html", made
 
         return _sent(choice, file)
+
+    def _pair(self, choice: Choice, brought: Brought, pair: str, more: More) -> list[Section]:
+        """The sections of two models, none where there are no two."""
+        if not choice.b or choice.a == choice.b:
+            return []
+        return [
+            Section(f"Is {choice.a} better than {choice.b}?", [more.scatter], pair + more.largest),
+            Section("What the two solve together", [], self.tab.complement(choice, brought)),
+        ]
 
     def bring(
         self, label: str, task: str | None, where: str, name: str, revision: str, brought: Brought, event: gr.EventData
@@ -117,7 +125,7 @@ class Files:
                 kept = "It is stored in the workspace, as by python -m core import."
         except Exception as error:
             said = errors.message(str(error)) if isinstance(error, ValueError) else errors.explain(error)
-            return said, brought, ""
+            return told(said), brought, ""
         notes = "".join(f"<li>{escape(note)}</li>" for note in upload.notes)
         queries = sum(len(one.rankings) for one in upload.imported.values())
         said = (
@@ -125,7 +133,7 @@ class Files:
             f"{escape(', '.join(upload.imported))}, {upload.lines:,} lines. {kept}</p>"
             f"{f'<ul>{notes}</ul>' if notes else ''}</div>"
         )
-        return said, brought, name
+        return told(said), brought, name
 
     def _taken(self, label: str, task: str) -> set[str]:
         """Names that a run of this session cannot have: a table could not tell it from a listed one."""

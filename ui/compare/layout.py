@@ -176,8 +176,10 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
         return files.bring(label, task, where, name, revision, brought, event)
 
     # Figures are made in tenths of a second and kept: they do not wait in the queue. Of fusions one is made at a time.
-    seeing = {"queue": False, "show_progress_on": [finding], **PRIVATE}
-    fusing = {"show_progress_on": [both], "concurrency_id": "fusing", "concurrency_limit": 1, **PRIVATE}
+    # What is chosen while something is made is asked for once that is there, so that the last choice is shown last.
+    last = {"trigger_mode": "always_last", **PRIVATE}
+    seeing = {"queue": False, "show_progress_on": [finding], **last}
+    fusing = {"show_progress_on": [both], "concurrency_id": "fusing", "concurrency_limit": 1, **last}
     menus = [task, measure, by, shown, a, b, offered, shown_for, where]
     pair_args = [see_pair, [*widgets, brought], [pair, scatter, largest]]
     both_args = [see_both, [always, *widgets, brought], both]
@@ -185,16 +187,20 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
 
     def and_details(event, flag=always):
         """What stands further down comes after what is seen at once."""
-        return event.then(see_details, [flag, *widgets, brought, cost_by], details, **LIGHT)
+        return event.then(
+            see_details, [flag, *widgets, brought, cost_by], details, queue=False, show_progress="hidden", **last
+        )
 
-    opening = seen.shown(tab.open_tab, [label, shown_for, brought], [*menus, *views, fresh], **seeing)
+    opens = {**seeing, "trigger_mode": "once"}
+    opening = seen.shown(tab.open_tab, [label, shown_for, brought], [*menus, *views, fresh], **opens)
     and_details(opening, fresh).then(see_both, [fresh, *widgets, brought], both, **fusing)
     # A menu says twice that it has another value. It says once that something was chosen, but only by the pointer.
-    for event in (task.select, measure.select, by.select, keys.chose):
-        and_details(event(*choose_args, **seeing)).then(*both_args, **fusing)
-    and_details(shown.input(see, [*widgets, brought], views, **seeing))
-    for event in (a.select, b.select, keys.paired):
-        event(*pair_args, **seeing).then(*both_args, **fusing)
+    chosen = gr.on([task.select, measure.select, by.select], *choose_args, **seeing)
+    for event in (chosen, keys.chose(*choose_args, **opens)):
+        and_details(event).then(*both_args, **fusing)
+    and_details(shown.change(see, [*widgets, brought], views, **seeing))  # emptying it is no input
+    for event in (gr.on([a.select, b.select], *pair_args, **seeing), keys.paired(*pair_args, **opens)):
+        event.then(*both_args, **fusing)
     swap.click(lambda a, b: (b, a), [a, b], [a, b], **LIGHT).then(*pair_args, **seeing).then(*both_args, **fusing)
     cost_by.input(see_cost, [*widgets, brought, cost_by], cost, **LIGHT)
 

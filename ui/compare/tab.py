@@ -37,6 +37,8 @@ NO_RUNS = (
     "DATA, or bring your own below, then come back to this tab."
 )
 ALONE = "Only one model is listed for this task, so there is no other to compare it with."
+COVERAGE = ("Judged@10",)
+"""Measures that say how much was judged, not how good a ranking is: they are not compared."""
 DIFFERENT = "Choose two different models."
 FINE = ("specialty", "modality")
 """What the heat map shows where the bars show domains or tasks: the first with several groups that are not joined."""
@@ -120,13 +122,16 @@ class Compare:
         b: str | None,
         offered: Sequence[str] | None,
         brought: Brought,
+        taken: str = "",
     ) -> list[object]:
         """What can be chosen then, and what is shown of it: task, measure, by, shown, A, B, the models ``offered``,
         ``shown_for`` (None where there is nothing), what a brought run can be for, and the fields of `Views`.
 
-        What was chosen stays where it exists; all models are shown again where all of those ``offered`` were shown."""
+        What was chosen stays where it exists; all models are shown again where all of those ``offered`` were shown,
+        and a run of the name ``taken`` that was brought now is."""
         try:
-            menus, choice = self._menus(Choice(label, task, measure, by, tuple(shown or ()), a, b), offered, brought)
+            given = Choice(label, task, measure, by, tuple(shown or ()), a, b)
+            menus, choice = self._menus(given, offered, brought, taken)
         except Exception as error:
             return [*NOTHING, *astuple(Views(_why(error)))]
         return [*menus, *self.overview(choice, brought)]
@@ -147,11 +152,10 @@ class Compare:
         """`choose`, after a run of the name ``taken`` was brought, if any; that run is among those shown."""
         if not taken:
             return [gr.skip()] * (MENUS + VIEWS)
-        shown, offered = [*(shown or ()), taken], [*(offered or ()), taken]
-        return self.choose(label, task, measure, by, shown, a, b, offered, brought)
+        return self.choose(label, task, measure, by, shown, a, b, offered, brought, taken)
 
     def _menus(
-        self, choice: Choice, offered: Sequence[str] | None, brought: Brought
+        self, choice: Choice, offered: Sequence[str] | None, brought: Brought, taken: str
     ) -> tuple[Sequence[object], Choice]:
         """The menus, and what is chosen in them."""
         leagues = self.leagues(choice.label)
@@ -160,7 +164,8 @@ class Compare:
         if not tasks:
             return NOTHING, Choice(choice.label, None, None, None, (), "", "")
         task = choice.task if choice.task in tasks else tasks[0]
-        measures, groupings = leagues.measures(task, extra), leagues.groupings(task, extra)
+        measures = [name for name in leagues.measures(task, extra) if name not in COVERAGE]
+        groupings = leagues.groupings(task, extra)
         measure = choice.measure if choice.measure in measures else measures[0]
         by = choice.by if choice.by in groupings else DOMAIN
         league = leagues.of(task, measure, by, extra)
@@ -168,19 +173,19 @@ class Compare:
         order = [one.name for one in league.comparison.macro.standings]
         order += [name for name in names if name not in order]
         every = set(offered or ()) <= set(choice.shown)
-        shown = [name for name in names if every or name in choice.shown] or names
+        shown = [name for name in names if every or name in choice.shown or name == taken] or names
         a = choice.a if choice.a in names else order[0]
         others = [name for name in order if name != a]
         b = choice.b if choice.b in others else next(iter(others), None)
         members = leagues.dataset.pool(task).collections
         places = [(EVERYWHERE, WHOLE), *((one.key, one.key) for one in members if len(members) > 1)]
         menus = [
-            gr.Dropdown([(TASK_LABELS.get(one, one), one) for one in tasks], value=task),
-            gr.Dropdown(measures, value=measure),
-            gr.Dropdown(groupings, value=by),
-            gr.Dropdown(names, value=shown, multiselect=True),
-            gr.Dropdown(names, value=a),
-            gr.Dropdown(names, value=b),
+            _menu([(TASK_LABELS.get(one, one), one) for one in tasks], task, choice.task),
+            _menu(measures, measure, choice.measure),
+            _menu(groupings, by, choice.by),
+            _menu(names, shown, list(choice.shown)),
+            _menu(names, a, choice.a),
+            _menu(names, b, choice.b),
             names,
             choice.label,
             gr.Dropdown(places, value=WHOLE),
@@ -290,9 +295,11 @@ class Compare:
 
     def _cost(self, screen: Screen, choice: Choice, by: str) -> tuple[str, str]:
         dataset, workspace = screen.leagues.dataset, self.context.workspace
-        names = [run.name for run in screen.league.scored if run.name in screen.shown]
+        names = [run.name for run in screen.league.scored]
         costs = {name: cost_of(dataset, workspace, choice.task, name) for name in names}
-        rows = quality(screen.league, costs, by if by in COSTS else next(iter(COSTS)))
+        by = by if by in COSTS else next(iter(COSTS))
+        rows = [row for row in quality(screen.league, costs, by) if row.model in screen.shown]  # the front is of all
+        costs = {name: cost for name, cost in costs.items() if name in screen.shown}
         figure = marks.cost(rows, by, screen.faces, _title(screen.league, "Quality and cost"))
         return drawn(figure, screen.league), tables.cost(rows, costs, choice.measure)
 
@@ -377,6 +384,13 @@ class Compare:
         return Request(choice.label, task, SCOPE, run, tuple(beside), **about), ""
 
 
+def _menu(choices: Sequence[object], value: object, given: object) -> object:
+    """A menu with these choices. A value that stays is not sent back: meanwhile the visitor may have chosen again."""
+    if value == given:
+        return gr.update(choices=choices)
+    return gr.Dropdown(choices, value=value, multiselect=isinstance(value, list))
+
+
 def fine_of(leagues: Leagues, choice: Choice, extra: Sequence[Scored]) -> League:
     """The league of the heat map where the bars are by domain or task."""
     for by in FINE:
@@ -418,15 +432,16 @@ def published(screen: Screen) -> tuple[str, str]:
     if league.measure != facts.MEASURE:
         return "", f"<p>Published figures are of {facts.MEASURE}; choose this measure to see them.</p>"
     known = [fact for fact in facts.load() if fact.task == league.task]
-    own = {one.name: one for one in league.comparison.macro.standings if one.name in screen.shown}
+    own = {one.name: one for one in league.comparison.macro.standings}
     ours = [own[name] for name in screen.shown if name in own]
+    brought = {run.name for run in league.scored if run.conditions.get("imported")}  # they have any name
     figure = marks.published(
         known,
         {one.name: (one.estimate, screen.faces[one.name]) for one in ours},
         f"Published and ours: {TASK_LABELS.get(league.task, league.task)}, {league.measure}",
     )
     same = {}
-    for one in ours:
+    for one in (one for name, one in own.items() if name not in brought):
         for found in beside_published(league, one.name, known):
             if found.same_model:
                 same.setdefault(found.published.model, found)

@@ -41,8 +41,10 @@ def three(value: float | None) -> str:
 
 
 def signed(value: float | None) -> str:
-    """A difference with its sign."""
-    return "N/A" if value is None or math.isnan(value) else f"{value:+.3f}".replace("-", "−")
+    """A difference with its sign, which zero has none of."""
+    if value is None or math.isnan(value):
+        return "N/A"
+    return "0.000" if round(value, 3) == 0 else f"{value:+.3f}".replace("-", "−")
 
 
 def ends(estimate: Estimate) -> str:
@@ -98,6 +100,7 @@ def standings(league: League, shown: Sequence[str]) -> str:
     methods = sorted({one.estimate.method.split(" (")[0] for one in cells if one.estimate.low is not None})
     unranked = [f"{group.name} ({group.reason})" for group in every if group.reason]
     note = f" Not ranked: {escape('; '.join(unranked))}." if unranked else ""
+    families = "each task is a family of its own" if by_task else "one family for the macro means, one for all groups"
     means = (
         "macro means, each task ranked by itself" if by_task else "the macro mean is over domains, whatever is chosen"
     )
@@ -113,8 +116,7 @@ def standings(league: League, shown: Sequence[str]) -> str:
             else by_group(every, [name for name in league.names if name in shown], league.measure, league.by)
         )
         + f'<p class="m3-method">Intervals: {escape("; ".join(methods) or "none")}, 95 %. Verdicts: paired '
-        "randomisation over clusters, adjusted (Holm) over all pairs of listed runs; one family for the macro means, "
-        f"one for all groups together.{note}</p>"
+        f"randomisation over clusters, adjusted (Holm) over all pairs of listed runs; {families}.{note}</p>"
     )
 
 
@@ -135,7 +137,8 @@ def _standing(name: str, macro: Standing | None, ranked: int, groups: Sequence[G
             why = found.reason if found is not None else "N/A: no stored run"
             cells += f'<td title="{escape(why)}">N/A</td>'
         else:
-            ranked = f"<span>rank {rank_words(found)}</span>" if found.rank is not None else ""
+            several = sum(one.rank is not None for one in group.standings) > 1
+            ranked = f"<span>rank {rank_words(found)}</span>" if found.rank is not None and several else ""
             cells += f'<td title="{escape(ends(found.estimate))}">{three(found.estimate.mean)}{ranked}</td>'
     why = macro.reason.removeprefix("N/A: ") if macro is not None and math.isnan(macro.estimate.mean) else ""
     return f'<tr><th scope="row">{escape(name)}{f"<span>{escape(why)}</span>" if why else ""}</th>{cells}</tr>'
@@ -200,6 +203,12 @@ def _pair_row(group: Group, found: Pair | None, a: str, b: str, links: bool) -> 
         why = reasons[0].removeprefix("N/A: ") if reasons else "no stored run of one of the two"
         said = f'<td>N/A</td><td colspan="8" class="m3-left">{escape(why)}</td>'
         return f'<tr><th scope="row">{escape(name)}</th>{said}</tr>'
+    if not sum(outcomes(found)[::2]):
+        same = f"<td>0.000</td><td></td><td>{found.difference.n:,} / {found.difference.clusters:,}</td><td></td>"
+        same += (
+            f'<td class="m3-left">= the same on every query</td><td>N/A</td><td>0</td><td>{outcomes(found)[1]:,}</td>'
+        )
+        return f'<tr><th scope="row">{escape(name)}</th>{same}<td>0</td></tr>'
     p = "" if found.p_adjusted is None else "< 0.001" if found.p_adjusted < 0.001 else f"{found.p_adjusted:.3f}"
     d = found.difference
     counts = "".join(

@@ -238,7 +238,7 @@ def test_names_of_models() -> None:
         ("a\tb", "at most 60 printable characters"),
         ("a\x00b", "at most 60 printable characters"),
         ("a\u202eb", "at most 60 printable characters"),
-        ("rrf:a+b", "'rrf:a\\+b' is the name of a model that makes its own runs"),
+        ("rrf:a+b", "The name of a model has no colon"),
         (" bm25", "'bm25' is the name of a model that makes its own runs"),
         ("other", "called 'other' already"),
         ("other ", "called 'other' already"),

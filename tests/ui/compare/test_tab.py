@@ -38,6 +38,11 @@ def values(widget) -> list:
     return [value for _, value in widget.choices]
 
 
+def chosen(widget, given):
+    """What a menu shows: a value that stays is not sent back."""
+    return given if isinstance(widget, dict) and "value" not in widget else widget.value
+
+
 def body(table: str) -> list[list[str]]:
     """The cells of a table's rows, as they are read; spans on lines of their own."""
     rows = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], re.S)
@@ -72,12 +77,14 @@ def test_what_was_chosen_stays_where_it_exists(tab, nobody):
     _, measure, by, shown, a, b, *_ = choose(
         "summary", "R@10", "modality", ["late", "bm25"], "late", "bm25", ["late", "bm25", "minilm"]
     )
-    assert (measure.value, by.value, a.value, b.value) == ("R@10", "modality", "late", "bm25")
-    assert sorted(shown.value) == ["bm25", "late"]
+    assert all(isinstance(menu, dict) and "value" not in menu for menu in (measure, by, a, b))
+    assert (
+        shown.value == ["bm25", "late"] and measure["choices"][0] == MEASURE and "Judged@10" not in measure["choices"]
+    )
     task, measure, by, shown, a, b, offered, *_ = choose(
         "query_to_image", "nothing", "nothing", ["late"], "late", "bm25", ["late", "bm25", "minilm"]
     )
-    assert (task.value, measure.value, by.value) == ("query_to_image", MEASURE, "domain")
+    assert (chosen(task, "query_to_image"), measure.value, by.value) == ("query_to_image", MEASURE, "domain")
     assert (shown.value, a.value, b.value, offered) == (["medlite"], "medlite", None, ["medlite"])
     # All that was offered was shown: then all are shown again.
     assert len(choose("summary", MEASURE, "domain", ["medlite"], "medlite", None, offered)[3].value) == 7
