@@ -29,7 +29,7 @@ PROGRESS = gr.Progress()
 
 BRING = (
     "A TREC run, plain or gzip: query, Q0, document, rank, score, tag. Ids as in the data set; for the whole task "
-    "with the collection before them (summary/Head/q1, parts percent-encoded) where one id stands in several."
+    "with the collection before them (summary%2FHead/q1, each part percent-encoded) where one id stands in several."
 )
 
 SCRIPTS = (Path(__file__).parent / "scripts.js").read_text(encoding="utf-8").split("//# ")[1:]
@@ -67,6 +67,7 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
         bars = chart("compare-bars", 420, "Means by model and group with intervals")
         means = _html(elem_id="compare-means")
         _heading("Every group at a glance")
+        problem = _html(elem_id="compare-problem")
         heat = chart("compare-heat", 420, "Means by group and model")
         with gr.Accordion("The same as a table", open=False):
             by_group = _html(elem_id="compare-groups")
@@ -130,7 +131,7 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
 
     widgets = [label, task, measure, by, shown, a, b]
     views = [finding, warned, bars, means, pair, made]
-    details = [heat, by_group, scatter, largest, cost, costs, published, facts]
+    details = [problem, heat, by_group, scatter, largest, cost, costs, published, facts]
 
     def choice_of(values) -> Choice:
         name, task, measure, by, shown, a, b = values
@@ -202,7 +203,7 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
     for event in (gr.on([a.select, b.select], *pair_args, **seeing), keys.paired(*pair_args, **opens)):
         event.then(*both_args, **fusing)
     swap.click(lambda a, b: (b, a), [a, b], [a, b], **LIGHT).then(*pair_args, **seeing).then(*both_args, **fusing)
-    cost_by.input(see_cost, [*widgets, brought, cost_by], cost, **LIGHT)
+    cost_by.input(see_cost, [*widgets, brought, cost_by], [cost, costs], **LIGHT)
 
     for event in (
         largest.query(ask_query, [*widgets, brought], [cases.request, said], **LIGHT),

@@ -61,8 +61,9 @@ class Views:
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """What is shown then, further down."""
+    """What is shown then, further down; ``problem`` says what went wrong with it."""
 
+    problem: str = ""
     heat: str = ""
     by_group: str = ""
     scatter: str = ""
@@ -205,11 +206,11 @@ class Compare:
             return astuple(Views(_why(error)))
 
     def details(self, choice: Choice, brought: Brought, cost_by: str) -> tuple[str, ...]:
-        """The fields of `More`; empty where `overview` has said why there is nothing."""
+        """The fields of `More`, or only what went wrong."""
         try:
             return astuple(self.more(choice, brought, cost_by) if choice.task and choice.measure else More())
-        except Exception:
-            return astuple(More())
+        except Exception as error:
+            return astuple(More(_why(error)))
 
     def views(self, choice: Choice, brought: Brought, links: bool = True) -> tuple[Screen, Views]:
         """One choice, and what is shown of it first; ``links``: with buttons that open queries."""
@@ -276,22 +277,23 @@ class Compare:
                 )
             leagues = self.leagues(choice.label)
             extra = self._extra(leagues, brought)
+            names = {run.name for run in leagues.of(choice.task, choice.measure, extra=extra).scored}
+            if not {choice.a, choice.b} <= names:
+                return '<div class="m3-empty"><p>One of the two has no run of this task.</p></div>'
             own = {run.name: run.rankings for run in brought.of(leagues.dataset.data_id) if run.task == choice.task}
             report = Pace(_reporter(progress))
             return tables.complement(
                 leagues.complement(choice.task, choice.measure, choice.a, choice.b, extra, own, report)
             )
-        except KeyError:
-            return f'<div class="m3-empty"><p>{escape("One of the two has no run of this task.")}</p></div>'
         except Exception as error:
             return _why(error)
 
-    def cost(self, choice: Choice, brought: Brought, by: str) -> str:
-        """The chart of quality against another cost."""
+    def cost(self, choice: Choice, brought: Brought, by: str) -> tuple[str, str]:
+        """Quality against another cost: the chart and its table, whose Pareto front is another too."""
         try:
-            return self._cost(self.screen(choice, brought), choice, by)[0] if choice.task else ""
-        except Exception:
-            return ""  # the overview has said why
+            return self._cost(self.screen(choice, brought), choice, by) if choice.task else ("", "")
+        except Exception as error:
+            return "", _why(error)
 
     def _cost(self, screen: Screen, choice: Choice, by: str) -> tuple[str, str]:
         dataset, workspace = screen.leagues.dataset, self.context.workspace
@@ -304,6 +306,7 @@ class Compare:
         return drawn(figure, screen.league), tables.cost(rows, costs, choice.measure)
 
     def screen(self, choice: Choice, brought: Brought) -> Screen:
+        """One choice as core knows it; ValueError for what cannot be chosen."""
         leagues = self.leagues(choice.label)
         extra = self._extra(leagues, brought)
         league = leagues.of(choice.task, choice.measure, choice.by, extra)
@@ -313,6 +316,7 @@ class Compare:
         return Screen(leagues, league, finer, faces(names), shown)
 
     def leagues(self, label: str) -> Leagues:
+        """The comparisons of the data set of this label; `core.data.layouts.DataError` where it cannot be read."""
         return self.context.leagues(self.context.dataset(label))
 
     def _extra(self, leagues: Leagues, brought: Brought) -> list[Scored]:

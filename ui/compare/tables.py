@@ -98,7 +98,8 @@ def standings(league: League, shown: Sequence[str]) -> str:
     body = "".join(_standing(name, None if by_task else macro[name], ranked, groups) for name in names)
     cells = [one for group in (league.comparison.macro, *every) for one in group.standings]
     methods = sorted({one.estimate.method.split(" (")[0] for one in cells if one.estimate.low is not None})
-    unranked = [f"{group.name} ({group.reason})" for group in every if group.reason]
+    reasons = dict.fromkeys(group.reason for group in every if group.reason)
+    unranked = [f"{', '.join(group.name for group in every if group.reason == why)} ({why})" for why in reasons]
     note = f" Not ranked: {escape('; '.join(unranked))}." if unranked else ""
     families = "each task is a family of its own" if by_task else "one family for the macro means, one for all groups"
     means = (

@@ -84,12 +84,23 @@ def test_the_report_stands_alone(files, choice, nobody):
         and "data-query" not in page
     )
     figures = re.findall(r'<script type="application/json" data-figure>(.*?)</script>', page)
-    assert figures == [first[2], more[0], more[2], more[4], more[6]]
+    assert figures == [first[2], more[1], more[3], more[5], more[7]]
     head = page[: page.index("<body>")]
     assert "default-src 'none'" in head and "<link" not in page.partition("<script>")[0] and "src=" not in head
     assert charts.code().decode().replace("</script", "<\\/script") in page
     for fact, value in files.tab.leagues(DEMO).of(TASK, MEASURE).conditions.items():
         assert f"<dt>{fact}</dt>" in page and value.split(",")[0] in unescape(page)
+
+
+def test_the_report_of_one_model_asks_nothing_of_two(files, choice, nobody):
+    _, data = sent(files.report(choice(task="query_to_image", b=""), nobody, "query_ms"))
+    headings = re.findall("<h2>(.*?)</h2>", data.decode())
+    assert not any("better than" in words or "together" in words for words in headings) and len(set(headings)) == 5
+
+
+def test_the_same_file_twice_is_answered_twice(files, give, nobody):
+    first, again = (files.bring(DEMO, TASK, WHOLE, "mine", "", nobody, give(b"x"))[0] for _ in range(2))
+    assert first != again and first.partition("<!--")[0] == again.partition("<!--")[0]
 
 
 def test_nothing_in_a_report_becomes_code(evil):

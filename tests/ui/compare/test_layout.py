@@ -80,7 +80,8 @@ def test_every_callback_gives_as_many_values_as_it_is_wired_to(tab, choice, nobo
         for fn in called(name):
             assert len(fn.outputs) == len(values), name
     assert len(gives["choose"]) == MENUS + VIEWS == len(gives["open_tab"]) - 1
-    for name in ("see_both", "see_cost", "save", "save_report"):
+    assert all(len(fn.outputs) == 2 for fn in called("see_cost"))
+    for name in ("see_both", "save", "save_report"):
         assert all(len(fn.outputs) == 1 for fn in called(name)), name
 
 

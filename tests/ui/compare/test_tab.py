@@ -12,10 +12,13 @@ import gradio as gr
 import pytest
 
 from core.analyze.league_report import finding
+from core.analyze.quality import quality
 from core.context import AppContext
+from core.evaluate.cost import cost_of
 from core.figures.failures import SEPARATOR
 from core.settings import Settings
 from ui.compare import tab as module
+from ui.compare import tables
 from ui.compare.state import Brought, Choice
 from ui.compare.tab import ALONE, DIFFERENT, MENUS, NO_RUNS, NOTHING, VIEWS, WHOLE, Compare, More, Views
 
@@ -185,12 +188,23 @@ def test_what_two_models_solve_is_what_core_says(tab, choice, nobody):
 
 
 def test_another_cost_moves_the_marks_only(tab, choice, nobody):
-    charts = [json.loads(tab.cost(choice(), nobody, by)) for by in ("query_ms", "document_bytes")]
+    shown = [tab.cost(choice(), nobody, by) for by in ("query_ms", "document_bytes")]
+    charts = [json.loads(chart) for chart, _ in shown]
+    for (_, table), by in zip(shown, ("query_ms", "document_bytes"), strict=True):
+        league = tab.leagues(DEMO).of("case_study", MEASURE)
+        costs = {
+            run.name: cost_of(tab.context.dataset(DEMO), tab.context.workspace, "case_study", run.name)
+            for run in league.scored
+        }
+        front = {row.model for row in quality(league, costs, by) if row.front}
+        assert {row[0].split("\n")[0] for row in body(table) if "Pareto" in row[0]} == front
+        few = tab.cost(choice(shown=("late", "medlite")), nobody, by)[1]
+        assert {row[0].split("\n")[0] for row in body(few) if "Pareto" in row[0]} == front & {"late", "medlite"}
     marks = [chart["data"][1] for chart in charts]
     places = [dict(zip(m["customdata"], zip(m["x"], m["y"], strict=True), strict=True)) for m in marks]
     assert places[0].keys() == places[1].keys() == set(choice().shown)
     assert all(places[0][name][1] == places[1][name][1] and places[0][name] != places[1][name] for name in places[0])
-    assert tab.cost(choice(task=None), nobody, "query_ms") == ""
+    assert tab.cost(choice(task=None), nobody, "query_ms") == ("", "")
 
 
 def test_published_figures_are_of_one_measure(tab, choice, nobody):
@@ -210,9 +224,41 @@ def test_published_figures_are_of_one_measure(tab, choice, nobody):
 
 def test_what_went_wrong_is_said_once(tab, choice, nobody, monkeypatch):
     shown = tab.overview(choice(by="colour"), nobody)
-    assert "not grouped by" in shown[0] and set(shown[1:]) == {""} == set(tab.details(choice(by="colour"), nobody, ""))
+    more = tab.details(choice(by="colour"), nobody, "")
+    assert "not grouped by" in shown[0] and set(shown[1:]) == {""} == set(more[1:]) and "not grouped by" in more[0]
     monkeypatch.setattr(module.tables, "standings", lambda *_: 1 / 0)
     assert "inside the app (ZeroDivisionError" in tab.overview(choice(), nobody)[0]
+
+
+def test_equal_runs_are_called_equal_and_zero_has_no_sign(tab, choice, nobody):
+    shown = seen(tab, choice(task="visual_context", a="minilm-maxp", b="minilm"), nobody)
+    for row in body(shown.pair):
+        assert (
+            row[1] == "0.000" and row[5] == "= the same on every query" and row[6] == "N/A" and row[7] == row[9] == "0"
+        )
+    assert [tables.signed(value) for value in (-0.0001, 0.0001, 0.01, -0.01, None)] == [
+        *("0.000", "0.000", "+0.010", "−0.010", "N/A")
+    ]
+
+
+def test_a_brought_run_is_no_published_model_and_its_training_is_not_known(tab, choice, nobody):
+    league = tab.leagues(DEMO).of("visual_context", MEASURE)
+    mine = replace(league.scored[0], name="BM25", model_id="bm25", conditions={"imported": True})
+
+    class Held:
+        name, data_id, task, scored, rankings = "BM25", league.data_id, "visual_context", {MEASURE: mine}, {}
+
+    shown = seen(tab, choice(task="visual_context", shown=("BM25", "medlite")), Brought((Held,)))
+    (row,) = (row for row in body(shown.facts) if row[0].startswith("BM25"))
+    assert row[2].endswith("bm25"), "the model that was run, though it is not shown"
+    assert "not known of BM25" in shown.provenance
+
+
+def test_by_task_families_are_said_and_one_model_has_no_rank(tab, choice, nobody):
+    by_task, by_domain = (seen(tab, choice(by=by), nobody).standings for by in ("task", "domain"))
+    assert "each task is a family of its own" in by_task and "one family for the macro means" in by_domain
+    medlite = next(row for row in body(by_task) if row[0] == "medlite")
+    assert "rank" not in medlite[1 + TASKS.index("query_to_image")] and "rank" in medlite[1]
 
 
 # From here to a query
