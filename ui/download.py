@@ -6,9 +6,12 @@ import base64
 import json
 import re
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 import gradio as gr
+
+from ui import errors
 
 MAX_BYTES = 32 << 20
 LONGEST = 100
@@ -47,6 +50,14 @@ def payload(name: str, mime: str, data: bytes) -> str:
 def refusal(problem: str) -> str:
     """A value that saves nothing and says why."""
     return json.dumps({"problem": problem, "nonce": secrets.token_hex(8)})
+
+
+def sent(make: Callable[[], tuple[str, str, bytes]]) -> str:
+    """The `payload` of what ``make`` gives, (name, media type, bytes), or the `refusal` that says why there is none."""
+    try:
+        return payload(*make())
+    except Exception as error:
+        return refusal(str(error) if isinstance(error, ValueError) else errors.sentence(error))
 
 
 def safe_name(name: str) -> str:

@@ -32,6 +32,11 @@ def explain(error: Exception) -> str:
     return message(sentence(error))
 
 
+def why(error: Exception) -> str:
+    """The box for what went wrong with something that a visitor gave or chose: core writes ValueErrors for them."""
+    return message(str(error)) if isinstance(error, ValueError) else explain(error)
+
+
 def sentence(error: Exception) -> str:
     """What to say of an error. Unknown ones are logged by place and code, never with what the user gave."""
     if isinstance(error, KNOWN):

@@ -17,7 +17,7 @@ from ui.cards import escape
 from ui.compare.report_file import Section, report_file
 from ui.compare.state import Brought, Choice
 from ui.compare.tab import Compare, More
-from ui.download import payload, refusal
+from ui.download import refusal, sent
 from ui.picked import bytes_of, told
 
 
@@ -37,7 +37,7 @@ class Files:
                 return f"{name}.csv", "text/csv", league_report.standings_csv(screen.league, screen.shown).encode()
             return f"{name}.tex", "application/x-tex", league_report.latex(screen.league, screen.shown).encode()
 
-        return _sent(choice, file)
+        return _saved(choice, file)
 
     def pairs(self, choice: Choice, brought: Brought) -> str:
         """Every difference with its verdict as CSV."""
@@ -47,7 +47,7 @@ class Files:
             name = f"differences-{choice.task}-{choice.measure}-by-{choice.by}.csv"
             return name, "text/csv", league_report.pairs_csv(league).encode()
 
-        return _sent(choice, file)
+        return _saved(choice, file)
 
     def per_query(self, choice: Choice, brought: Brought) -> str:
         """The scores of A and B for each query as CSV."""
@@ -61,7 +61,7 @@ class Files:
             name = f"queries-{choice.a}-{choice.b}-{choice.task}-{choice.measure}.csv"
             return name, "text/csv", plain_csv(rows).encode()
 
-        return _sent(choice, file)
+        return _saved(choice, file)
 
     def mteb(self, choice: Choice, brought: Brought) -> str:
         """The means of all listed runs in MTEB's layout, zipped."""
@@ -71,7 +71,7 @@ class Files:
             data = league_report.mteb_zip(leagues, choice.task, brought.scored(leagues.dataset.data_id))
             return f"mteb-{choice.task}.zip", "application/zip", data
 
-        return _sent(choice, file)
+        return _saved(choice, file)
 
     def report(self, choice: Choice, brought: Brought, cost_by: str) -> str:
         """Everything on the screen as one HTML file."""
@@ -92,7 +92,7 @@ class Files:
             made = report_file(heading, views.finding + views.warnings, sections, league.conditions)
             return f"comparison-{choice.task}-{choice.measure}.html", "text/html", made
 
-        return _sent(choice, file)
+        return _saved(choice, file)
 
     def _pair(self, choice: Choice, brought: Brought, pair: str, more: More) -> list[Section]:
         """The sections of two models, none where there are no two."""
@@ -124,8 +124,7 @@ class Files:
                 store_upload(upload, dataset, self.context.workspace)
                 kept = "It is stored in the workspace, as by python -m core import."
         except Exception as error:
-            said = errors.message(str(error)) if isinstance(error, ValueError) else errors.explain(error)
-            return told(said), brought, ""
+            return told(errors.why(error)), brought, ""
         notes = "".join(f"<li>{escape(note)}</li>" for note in upload.notes)
         queries = sum(len(one.rankings) for one in upload.imported.values())
         said = (
@@ -153,11 +152,6 @@ class Files:
                 )
 
 
-def _sent(choice: Choice, make: Callable[[], tuple[str, str, bytes]]) -> str:
+def _saved(choice: Choice, make: Callable[[], tuple[str, str, bytes]]) -> str:
     """A file for the browser to save, or why there is none."""
-    try:
-        if not choice.task:
-            raise QueryError("There is no run to save figures of.")
-        return payload(*make())
-    except Exception as error:
-        return refusal(str(error) if isinstance(error, ValueError) else errors.sentence(error))
+    return sent(make) if choice.task else refusal("There is no run to save figures of.")

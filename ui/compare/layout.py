@@ -176,6 +176,10 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
     def bring(event: gr.EventData, label, task, where, name, revision, brought):
         return files.bring(label, task, where, name, revision, brought, event)
 
+    def choose_again(*values):
+        *chosen, taken = values
+        return tab.choose(*chosen, taken) if taken else [gr.skip()] * len(choose_args[2])
+
     # Figures are made in tenths of a second and kept: they do not wait in the queue. Of fusions one is made at a time.
     # What is chosen while something is made is asked for once that is there, so that the last choice is shown last.
     last = {"trigger_mode": "always_last", **PRIVATE}
@@ -234,5 +238,5 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
     to_report.click(save_report, [*chosen, cost_by], file, **QUIET)
 
     brings = run.file(bring, [label, task, where, name, revision, brought], [run, brought, taken], **QUIET)
-    brings = brings.then(tab.choose_again, [*choose_args[1], taken], choose_args[2], **seeing)
+    brings = brings.then(choose_again, [*choose_args[1], taken], choose_args[2], **seeing)
     and_details(brings).then(*both_args, **fusing)

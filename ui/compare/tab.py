@@ -15,7 +15,6 @@ from core.analyze.lists import Named
 from core.analyze.quality import COSTS, quality
 from core.analyze.scored import Key, Scored
 from core.context import AppContext
-from core.embed.pipeline import Pace
 from core.evaluate import published as facts
 from core.evaluate.cost import cost_of
 from core.figures import compare as groups_of
@@ -28,6 +27,8 @@ from ui.cards import escape
 from ui.compare import queries, tables
 from ui.compare.state import Brought, Choice
 from ui.failures.state import Request
+from ui.failures.where import provenance
+from ui.progress import pace_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -123,7 +124,7 @@ class Compare:
         b: str | None,
         offered: Sequence[str] | None,
         brought: Brought,
-        taken: str = "",
+        taken: str | None = None,
     ) -> list[object]:
         """What can be chosen then, and what is shown of it: task, measure, by, shown, A, B, the models ``offered``,
         ``shown_for`` (None where there is nothing), what a brought run can be for, and the fields of `Views`.
@@ -134,29 +135,11 @@ class Compare:
             given = Choice(label, task, measure, by, tuple(shown or ()), a, b)
             menus, choice = self._menus(given, offered, brought, taken)
         except Exception as error:
-            return [*NOTHING, *astuple(Views(_why(error)))]
+            return [*NOTHING, *astuple(Views(errors.why(error)))]
         return [*menus, *self.overview(choice, brought)]
 
-    def choose_again(
-        self,
-        label: str,
-        task: str | None,
-        measure: str | None,
-        by: str | None,
-        shown: Sequence[str] | None,
-        a: str | None,
-        b: str | None,
-        offered: Sequence[str] | None,
-        brought: Brought,
-        taken: str | None,
-    ) -> list[object]:
-        """`choose`, after a run of the name ``taken`` was brought, if any; that run is among those shown."""
-        if not taken:
-            return [gr.skip()] * (MENUS + VIEWS)
-        return self.choose(label, task, measure, by, shown, a, b, offered, brought, taken)
-
     def _menus(
-        self, choice: Choice, offered: Sequence[str] | None, brought: Brought, taken: str
+        self, choice: Choice, offered: Sequence[str] | None, brought: Brought, taken: str | None
     ) -> tuple[Sequence[object], Choice]:
         """The menus, and what is chosen in them."""
         leagues = self.leagues(choice.label)
@@ -203,14 +186,14 @@ class Compare:
                 return astuple(Views(f'<div class="m3-empty"><p>{escape(NO_RUNS)}</p></div>'))
             return astuple(self.views(choice, brought)[1])
         except Exception as error:
-            return astuple(Views(_why(error)))
+            return astuple(Views(errors.why(error)))
 
     def details(self, choice: Choice, brought: Brought, cost_by: str) -> tuple[str, ...]:
         """The fields of `More`, or only what went wrong."""
         try:
             return astuple(self.more(choice, brought, cost_by) if choice.task and choice.measure else More())
         except Exception as error:
-            return astuple(More(_why(error)))
+            return astuple(More(errors.why(error)))
 
     def views(self, choice: Choice, brought: Brought, links: bool = True) -> tuple[Screen, Views]:
         """One choice, and what is shown of it first; ``links``: with buttons that open queries."""
@@ -222,7 +205,7 @@ class Compare:
             bars=bars(screen),
             standings=tables.standings(league, screen.shown),
             pair=self._pair(screen, choice, links),
-            provenance=tables.provenance(league.conditions),
+            provenance=provenance(league.conditions),
         )
 
     def more(self, choice: Choice, brought: Brought, cost_by: str, links: bool = True) -> More:
@@ -248,7 +231,7 @@ class Compare:
             screen = self.screen(choice, brought)
             return self._pair(screen, choice), *self._queries(screen, choice)
         except Exception as error:
-            return _why(error), "", ""
+            return errors.why(error), "", ""
 
     def _pair(self, screen: Screen, choice: Choice, links: bool = True) -> str:
         if choice.a == choice.b or not {choice.a, choice.b} <= screen.faces.keys():
@@ -281,19 +264,19 @@ class Compare:
             if not {choice.a, choice.b} <= names:
                 return '<div class="m3-empty"><p>One of the two has no run of this task.</p></div>'
             own = {run.name: run.rankings for run in brought.of(leagues.dataset.data_id) if run.task == choice.task}
-            report = Pace(_reporter(progress))
+            report = pace_of(progress)
             return tables.complement(
                 leagues.complement(choice.task, choice.measure, choice.a, choice.b, extra, own, report)
             )
         except Exception as error:
-            return _why(error)
+            return errors.why(error)
 
     def cost(self, choice: Choice, brought: Brought, by: str) -> tuple[str, str]:
         """Quality against another cost: the chart and its table, whose Pareto front is another too."""
         try:
             return self._cost(self.screen(choice, brought), choice, by) if choice.task else ("", "")
         except Exception as error:
-            return "", _why(error)
+            return "", errors.why(error)
 
     def _cost(self, screen: Screen, choice: Choice, by: str) -> tuple[str, str]:
         dataset, workspace = screen.leagues.dataset, self.context.workspace
@@ -380,7 +363,7 @@ class Compare:
             runs = {run.name: run.values for run in league.scored}
             ahead = sum(runs[choice.a][key] - runs[choice.b][key] for key in found)
         except Exception as error:
-            return None, _why(error)
+            return None, errors.why(error)
         run, *beside = reversed(opens) if ahead > 0 else opens
         only = Named(f"{len(found):,} {words}", frozenset(found)) if len(found) > 1 else None
         key = found[0] if len(found) == 1 else None
@@ -450,16 +433,3 @@ def published(screen: Screen) -> tuple[str, str]:
             if found.same_model:
                 same.setdefault(found.published.model, found)
     return drawn(figure, league), tables.published(known, same, ours)
-
-
-def _why(error: Exception) -> str:
-    """What went wrong; ValueErrors of core are written for who chose."""
-    return errors.message(str(error)) if isinstance(error, ValueError) else errors.explain(error)
-
-
-def _reporter(progress: gr.Progress | None):
-    def report(what: str, done: int, total: int) -> None:
-        if progress is not None:
-            progress((done, total or None), desc=what)
-
-    return report

@@ -343,11 +343,3 @@ def published(facts: Sequence[Published], same: Mapping[str, Difference], ours: 
     )
     here = f'<p class="m3-method">Ours, on this data set, macro over its domains: {others}.</p>' if others else ""
     return table("Published figures", caption, heads, body) + here + said
-
-
-def provenance(facts: Mapping[str, str]) -> str:
-    """What made the figures on the screen, in one line that wraps."""
-    parts = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items() if value
-    )
-    return f'<dl class="m3-provenance">{parts}</dl>'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import gradio as gr
@@ -21,18 +21,18 @@ from core.analyze.report import Report, failure_rows, overview, provenance, rows
 from core.analyze.task_runs import TaskRun, colour_of
 from core.context import AppContext
 from core.data.dataset import DataSet
-from core.embed.pipeline import Pace
 from core.evaluate.measures import ALL
 from core.figures import failures as figures
 from core.records import TASK_LABELS, QueryError
 from ui import charts, errors, viewer
 from ui.cards import escape
-from ui.download import payload, refusal
+from ui.download import payload, sent
 from ui.failures import listing, notes_form, sheet, where
 from ui.failures.case_file import case_file
 from ui.failures.look import face_of, look
 from ui.failures.state import Choice, Drafts, Listed, Request
 from ui.picked import bytes_of
+from ui.progress import pace_of
 from ui.search import panel
 from ui.search.state import Opened
 from ui.viewer import step_of
@@ -205,7 +205,7 @@ class Failures:
 
     def _screen(self, choice: Choice, overlay: Overlay | None, progress: gr.Progress | None = None) -> Screen:
         dataset = self.context.dataset(choice.label)
-        paced = Pace(_reporter(progress))
+        paced = pace_of(progress)
         desk = self.context.desk(dataset)
         runs = self._runs(choice)
         main = desk.diagnosis(runs[choice.run], overlay, paced)
@@ -244,7 +244,7 @@ class Failures:
     ) -> tuple[list[Diagnosis], list[Diagnosis]]:
         """The run and those beside it; and all that it may be compared with: with ``every`` all runs of the task."""
         desk, runs = self.context.desk(self.context.dataset(choice.label)), self._runs(choice)
-        paced = Pace(_reporter(progress))
+        paced = pace_of(progress)
         names = [choice.run, *(name for name in choice.beside if name in runs and name != choice.run)][:MOST_COLUMNS]
         shown = [desk.diagnosis(runs[name], overlay, paced) for name in names]
         rest = [desk.diagnosis(run, overlay, paced) for name, run in runs.items() if name not in names] if every else []
@@ -381,7 +381,7 @@ class Failures:
         except KeyError:
             said = errors.message("This query is not in the data set. Go back to the list.")
         except Exception as error:
-            said = _why(error)
+            said = errors.why(error)
         return _form(_read(notes, listed.data_id), drafts, listed, author, said), drafts, session
 
     def judge(
@@ -404,11 +404,15 @@ class Failures:
                 notes.remove_judged(listed.data_id, (*key, *doc, author.strip()))
             said = f'<p role="status">{JUDGED_AGAIN if listed.overlay else JUDGED}</p>'
         except Exception as error:
-            said = _why(error)
+            said = errors.why(error)
         try:
             case, annotations = self._case(listed, session)
         except Exception as error:
-            return gr.skip(), _form(_read(notes, listed.data_id), drafts, listed, author, said + _why(error)), session
+            return (
+                gr.skip(),
+                _form(_read(notes, listed.data_id), drafts, listed, author, said + errors.why(error)),
+                session,
+            )
         # The answer must be news even where it is as before: the menu shows what was chosen in the browser.
         return (
             f"{sheet.rendered(case)}<!-- {secrets.token_hex(4)} -->",
@@ -422,7 +426,7 @@ class Failures:
         """The list as CSV or JSON."""
         if listed.choice is None:
             return gr.skip()
-        return _sent(lambda: self._list_file(listed, listed.choice, kind))
+        return sent(lambda: self._list_file(listed, listed.choice, kind))
 
     def _list_file(self, listed: Listed, choice: Choice, kind: str) -> tuple[str, str, bytes]:
         main = self._diagnoses(choice, listed.overlay)[0][0]
@@ -437,7 +441,7 @@ class Failures:
         """The open case as a file."""
         if listed.choice is None or listed.at is None:
             return gr.skip()
-        return _sent(lambda: self._case_file(listed, listed.choice, session))
+        return sent(lambda: self._case_file(listed, listed.choice, session))
 
     def _case_file(self, listed: Listed, choice: Choice, session: SessionNotes | None) -> tuple[str, str, bytes]:
         case, annotations = self._case(listed, session)
@@ -451,7 +455,7 @@ class Failures:
             annotations = self._notes(session).read(self.context.dataset(label).data_id)
             return "notes-and-judgements.csv", "text/csv", to_csv(annotations).encode()
 
-        return _sent(file)
+        return sent(file)
 
     def save_qrels(self, label: str, session: SessionNotes | None) -> tuple[object, str]:
         """The data set's judgements with the re-judgements, to lie beside the original; and what they cannot say."""
@@ -473,7 +477,7 @@ class Failures:
             dataset = self.context.dataset(label)
             added, updated = self._notes(session).merge(dataset.data_id, from_csv(data, name, dataset))
         except Exception as error:
-            return _why(error), session
+            return errors.why(error), session
         return f'<p class="m3-saved" role="status">{added:,} added, {updated:,} updated.</p>', session
 
 
@@ -493,19 +497,6 @@ def _positions(main: Diagnosis, listed: Listed) -> list[int]:
 def _nothing(said: str) -> tuple:
     """What `Failures.overview` gives where there is only something to say."""
     return said, "", "", "", "", "", "", gr.skip(), gr.skip(), "", None
-
-
-def _why(error: Exception) -> str:
-    """What went wrong with something that a visitor gave, whose ValueErrors are written for them."""
-    return errors.message(str(error)) if isinstance(error, ValueError) else errors.explain(error)
-
-
-def _sent(make: Callable[[], tuple[str, str, bytes]]) -> str:
-    """A file for the browser to save, or why there is none."""
-    try:
-        return payload(*make())
-    except Exception as error:
-        return refusal(errors.sentence(error))
 
 
 def _read(notes: Notes, data_id: str) -> Annotations:
@@ -537,11 +528,3 @@ def _form(annotations: Annotations, drafts: Drafts, listed: Listed, author: str,
     mine = _mine(annotations, key, author)
     text, tags = (mine.text, "; ".join(mine.tags)) if mine is not None else ("", "")
     return notes_form.rendered(key, text, tags, annotations, said)
-
-
-def _reporter(progress: gr.Progress | None):
-    def report(what: str, done: int, total: int) -> None:
-        if progress is not None:
-            progress((done, total or None), desc=what)
-
-    return report

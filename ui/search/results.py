@@ -10,7 +10,6 @@ import gradio as gr
 from core.context import AppContext
 from core.data.dataset import DataSet
 from core.data.layouts import DataError
-from core.embed.pipeline import Pace
 from core.media.picture import PictureError
 from core.models import specs
 from core.records import TASK_LABELS, Query, QueryError
@@ -19,6 +18,7 @@ from core.search.cases import CaseResult, like, search_cases
 from core.search.searcher import Asked
 from core.search.views import shown
 from ui import cards, errors, viewer
+from ui.progress import pace_of
 from ui.search import chips, panel, well
 from ui.search.query import QuerySide, document_of, found_query
 from ui.search.state import Held, Opened
@@ -118,7 +118,7 @@ class Results:
         started = time.perf_counter()
         try:
             dataset, (key, identity) = self.context.dataset(form.label), document_of(event)
-            paced = Pace(_reporter(progress))
+            paced = pace_of(progress)
             searcher = self.context.searcher(dataset, form.task or "", form.model, paced)
             asked = self._asked(form, like(searcher, key, identity, paced))
             found = self._found(dataset, form, asked, progress)
@@ -132,7 +132,7 @@ class Results:
         return replace(asked, k=int(form.k), filters=chips.chosen_in(form.filters), exact=bool(form.exact))
 
     def _found(self, dataset: DataSet, form: Form, asked: Asked, progress: gr.Progress | None) -> CaseResult:
-        paced = Pace(_reporter(progress))
+        paced = pace_of(progress)
         searcher = self.context.searcher(dataset, form.task or "", form.model, paced)
         cases, hashes = self.context.cases(dataset), self.context.hashes
         return search_cases(searcher, asked, cases, hashes, fold=form.fold, by_case=form.by_case, progress=paced)
@@ -214,14 +214,6 @@ def _is_own(held: Held | None, words: str | None) -> bool:
     """Whether the query in the form is the user's own: a picture or words that are no ready query's."""
     held = held or Held()
     return held.query is None and bool(held.images or (words or "").strip())
-
-
-def _reporter(progress: gr.Progress | None):
-    def report(what: str, done: int, total: int) -> None:
-        if progress is not None:
-            progress((done, total or None), desc=what)
-
-    return report
 
 
 def _held_query(dataset: DataSet, task: str, held: Held, words: str) -> tuple[Query | None, bool]:

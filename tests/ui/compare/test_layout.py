@@ -68,7 +68,7 @@ def test_every_callback_gives_as_many_values_as_it_is_wired_to(tab, choice, nobo
     gives = {
         "open_tab": tab.open_tab(DEMO, DEMO, nobody),
         "choose": tab.choose(*again),
-        "choose_again": tab.choose_again(*again, ""),
+        "choose_again": tab.choose(*again, "mine"),
         "see": tab.overview(choice(), nobody),
         "see_details": tab.details(choice(task=None), nobody, ""),
         "see_pair": tab.pair(choice(), nobody),
