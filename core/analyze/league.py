@@ -24,6 +24,8 @@ from core.store.workspace import Workspace
 from core.version import code_version
 
 DOMAIN, TASK = "domain", "task"
+FINE = ("specialty", "modality")
+"""Facets that part the domains further, the most useful first."""
 
 OPEN_LEAGUES = 128
 OPEN_COMPLEMENTS = 256
@@ -99,6 +101,18 @@ class Leagues:
         own = tuple(run for run in extra if by == TASK or (run.task, run.measure) == (task, measure))
         key = (by, task, measure, tuple(map(_content, own)), self._stamp())
         return self._leagues.get(key, lambda: self._new(task, measure, by, own, progress))
+
+    def finer(self, task: str, measure: str, by: str, extra: Sequence[Scored] = ()) -> League:
+        """A league of finer groups than those of ``by``: itself, unless that is domain or task; then the first of
+        `FINE` with several groups that are not joined, else that by domain."""
+        if by not in (DOMAIN, TASK):
+            return self.of(task, measure, by, extra)
+        for facet in FINE:
+            if facet in self._facets(task):
+                found = self.of(task, measure, facet, extra)
+                if sum(not group.members for group in found.comparison.domains) > 1:
+                    return found
+        return self.of(task, measure, DOMAIN, extra)
 
     def outcome(
         self, task: str, measure: str, by: str, group: str, a: str, b: str, kind: str, extra: Sequence[Scored] = ()

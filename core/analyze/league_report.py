@@ -239,6 +239,17 @@ def _by_domain(run: Scored) -> dict[str, float | None]:
     return {d: fmean(values) if all(map(math.isfinite, values)) else None for d, values in sorted(found.items())}
 
 
+def same_published(league: League, facts: Sequence[Published] | None = None) -> dict[str, Difference]:
+    """By published model, ours where the same model was run; brought runs have any name and are left out."""
+    found: dict[str, Difference] = {}
+    for run in league.scored:
+        if not run.conditions.get("imported"):
+            for one in beside_published(league, run.name, facts):
+                if one.same_model:
+                    found.setdefault(one.published.model, one)
+    return found
+
+
 def beside_published(league: League, name: str, facts: Sequence[Published] | None = None) -> list[Difference]:
     """One model beside every published figure of its task, the same model first; nothing for other measures."""
     return differences(standing_rows(league, [name]), facts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from core.analyze.compare import TIE
@@ -18,6 +19,11 @@ def largest(a: Scored, b: Scored, most: int) -> tuple[list[Key], list[Key]]:
     ahead = sorted((key for key, d in known.items() if d > TIE), key=lambda key: (-known[key], key))
     behind = sorted((key for key, d in known.items() if d < -TIE), key=lambda key: (known[key], key))
     return ahead[:most], behind[:most]
+
+
+def ahead(a: Scored, b: Scored, keys: Iterable[Key]) -> bool:
+    """Whether ``a`` does better than ``b`` on these queries taken together; both have all of them."""
+    return math.fsum(a.values[key] - b.values[key] for key in keys) > 0
 
 
 def query_rows(dataset: DataSet, a: Scored, b: Scored) -> list[dict[str, Any]]:

@@ -52,6 +52,12 @@ def mark_of(x: float, y: float) -> str:
     return f"{round(x, 3):.3f}{SEPARATOR}{round(y, 3):.3f}"
 
 
+def at_mark(values_a: Mapping[Key, float], values_b: Mapping[Key, float], name: str) -> list[Key]:
+    """The queries that stand behind the mark of this `Point.key`, by name; empty for any other text."""
+    both = sorted(values_a.keys() & values_b.keys())
+    return [key for key in both if mark_of(values_b[key], values_a[key]) == name]
+
+
 def points(values_a: Mapping[Key, float], values_b: Mapping[Key, float]) -> list[Point]:
     """The queries that both have a value of, those with the same two scores (to three decimals) as one point; the
     largest first, so that small ones lie on top."""

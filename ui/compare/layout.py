@@ -11,6 +11,7 @@ from core.context import AppContext
 from core.evaluate.uploaded import MAX_BYTES
 from ui.charts import chart
 from ui.compare.files import Files
+from ui.compare.opening import Opening
 from ui.compare.state import Brought, Choice
 from ui.compare.tab import EVERYWHERE, WHOLE, Compare
 from ui.data import DataRow
@@ -47,7 +48,7 @@ def _heading(words: str) -> None:
 def build(context: AppContext, row: DataRow, cases: Entry) -> None:
     """Add the tab's widgets to the open blocks and connect them; ``cases`` opens queries in the other tab."""
     tab = Compare(context)
-    files = Files(tab)
+    files, cases_of = Files(tab), Opening(tab)
     label = row.data
     shown_for, taken, offered = gr.State(None), gr.State(None), gr.State(None)
     brought, always, fresh = (gr.State(value, time_to_live=HOUR) for value in (Brought(), True, True))
@@ -163,15 +164,15 @@ def build(context: AppContext, row: DataRow, cases: Entry) -> None:
 
     def ask_query(event: gr.EventData, *values):
         *chosen, brought = values
-        return tab.ask_query(choice_of(chosen), brought, event)
+        return cases_of.query(choice_of(chosen), brought, event)
 
     def ask_point(event: gr.EventData, *values):
         *chosen, brought = values
-        return tab.ask_point(choice_of(chosen), brought, event)
+        return cases_of.point(choice_of(chosen), brought, event)
 
     def ask_outcome(event: gr.EventData, *values):
         *chosen, brought = values
-        return tab.ask_outcome(choice_of(chosen), brought, event)
+        return cases_of.outcome(choice_of(chosen), brought, event)
 
     def bring(event: gr.EventData, label, task, where, name, revision, brought):
         return files.bring(label, task, where, name, revision, brought, event)

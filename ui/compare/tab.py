@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING
 
 import gradio as gr
 
-from core.analyze.compare import MACRO
 from core.analyze.league import DOMAIN, TASK, League, Leagues
-from core.analyze.league_report import beside_published
-from core.analyze.lists import Named
+from core.analyze.league_report import same_published
 from core.analyze.quality import COSTS, quality
-from core.analyze.scored import Key, Scored
+from core.analyze.scored import Scored
 from core.context import AppContext
 from core.evaluate import published as facts
 from core.evaluate.cost import cost_of
@@ -21,12 +19,12 @@ from core.figures import compare as groups_of
 from core.figures import cost as marks
 from core.figures import style
 from core.figures.compare import Face, faces
-from core.records import TASK_LABELS, QueryError
+from core.records import TASK_LABELS
 from ui import charts, errors
 from ui.cards import escape
 from ui.compare import queries, tables
+from ui.compare.opening import opens
 from ui.compare.state import Brought, Choice
-from ui.failures.state import Request
 from ui.failures.where import provenance
 from ui.progress import pace_of
 
@@ -41,11 +39,6 @@ ALONE = "Only one model is listed for this task, so there is no other to compare
 COVERAGE = ("Judged@10",)
 """Measures that say how much was judged, not how good a ranking is: they are not compared."""
 DIFFERENT = "Choose two different models."
-FINE = ("specialty", "modality")
-"""What the heat map shows where the bars show domains or tasks: the first with several groups that are not joined."""
-
-SCOPE = "collections"
-"""Figures here are of each collection on its own; so are those of the cases that are opened from here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +136,7 @@ class Compare:
     ) -> tuple[Sequence[object], Choice]:
         """The menus, and what is chosen in them."""
         leagues = self.leagues(choice.label)
-        extra = self._extra(leagues, brought)
+        extra = self.extra(leagues, brought)
         tasks = leagues.tasks(extra)
         if not tasks:
             return NOTHING, Choice(choice.label, None, None, None, (), "", "")
@@ -236,7 +229,7 @@ class Compare:
     def _pair(self, screen: Screen, choice: Choice, links: bool = True) -> str:
         if choice.a == choice.b or not {choice.a, choice.b} <= screen.faces.keys():
             return f'<div class="m3-empty"><p>{ALONE if not choice.b else DIFFERENT}</p></div>'
-        return tables.pair(screen.league, choice.a, choice.b, links and bool(self._opens(choice)))
+        return tables.pair(screen.league, choice.a, choice.b, links and bool(opens(self.context, choice)))
 
     def _queries(self, screen: Screen, choice: Choice, links: bool = True) -> tuple[str, str]:
         """The scatter and the largest differences; empty without two models of this task."""
@@ -248,7 +241,7 @@ class Compare:
         if not points:
             return "", ""
         figure = marks.scatter(points, choice.a, choice.b, _title(screen.league, "Queries"), choice.measure)
-        links = links and bool(self._opens(choice))
+        links = links and bool(opens(self.context, choice))
         return drawn(figure, screen.league), queries.rendered(screen.leagues.dataset, one, two, links)
 
     def complement(self, choice: Choice, brought: Brought, progress: gr.Progress | None = None) -> str:
@@ -259,7 +252,7 @@ class Compare:
                     f'<div class="m3-empty"><p>{ALONE if not choice.b else DIFFERENT}</p></div>' if choice.task else ""
                 )
             leagues = self.leagues(choice.label)
-            extra = self._extra(leagues, brought)
+            extra = self.extra(leagues, brought)
             names = {run.name for run in leagues.of(choice.task, choice.measure, extra=extra).scored}
             if not {choice.a, choice.b} <= names:
                 return '<div class="m3-empty"><p>One of the two has no run of this task.</p></div>'
@@ -291,9 +284,9 @@ class Compare:
     def screen(self, choice: Choice, brought: Brought) -> Screen:
         """One choice as core knows it; ValueError for what cannot be chosen."""
         leagues = self.leagues(choice.label)
-        extra = self._extra(leagues, brought)
+        extra = self.extra(leagues, brought)
         league = leagues.of(choice.task, choice.measure, choice.by, extra)
-        finer = league if choice.by not in (DOMAIN, TASK) else fine_of(leagues, choice, extra)
+        finer = leagues.finer(choice.task, choice.measure, choice.by, extra)
         names = league.names
         shown = [name for name in names if name in choice.shown] or names
         return Screen(leagues, league, finer, faces(names), shown)
@@ -302,73 +295,9 @@ class Compare:
         """The comparisons of the data set of this label; `core.data.layouts.DataError` where it cannot be read."""
         return self.context.leagues(self.context.dataset(label))
 
-    def _extra(self, leagues: Leagues, brought: Brought) -> list[Scored]:
+    def extra(self, leagues: Leagues, brought: Brought) -> list[Scored]:
+        """What a session brought of the data set of these comparisons."""
         return brought.scored(leagues.dataset.data_id)
-
-    # From here to a query
-
-    def _opens(self, choice: Choice, task: str | None = None) -> list[str]:
-        """Those of A and B that the Failure cases tab knows: not what is of this session only."""
-        desk = self.context.desk(self.context.dataset(choice.label))
-        known = {run.label for run in desk.runs(task or choice.task, SCOPE)[0]}
-        return [name for name in (choice.a, choice.b) if name in known]
-
-    def ask_query(self, choice: Choice, brought: Brought, event: gr.EventData) -> tuple[Request | None, str]:
-        """Open the query of a row of the largest differences."""
-        return self._asked(choice, brought, lambda: queries.key_of(event, self.context.dataset(choice.label)), "")
-
-    def ask_point(self, choice: Choice, brought: Brought, event: gr.EventData) -> tuple[Request | None, str]:
-        """Open the queries of a mark of the scatter, or the only one."""
-        name = charts.point_of(event)
-
-        def keys() -> Sequence[Key]:
-            runs = {run.name: run for run in self.screen(choice, brought).league.scored}
-            one, two = runs[choice.a].values, runs[choice.b].values
-            both = sorted(one.keys() & two.keys())
-            return [key for key in both if marks.mark_of(two[key], one[key]) == name]
-
-        words = f"queries with the same two scores under {choice.a} and {choice.b}"
-        return self._asked(choice, brought, keys, words)
-
-    def ask_outcome(self, choice: Choice, brought: Brought, event: gr.EventData) -> tuple[Request | None, str]:
-        """Open the queries that a cell of wins or losses counts."""
-        data = getattr(event, "_data", None)
-        kind, within = (data.get("outcome"), data.get("within")) if isinstance(data, dict) else (None, None)
-        if kind not in tables.OUTCOMES or not isinstance(within, str):
-            return None, ""
-
-        def keys() -> Sequence[Key]:
-            leagues = self.leagues(choice.label)
-            which = (choice.task, choice.measure, choice.by, within, choice.a, choice.b, kind)
-            return leagues.outcome(*which, self._extra(leagues, brought))
-
-        where = "all groups" if within == MACRO else within
-        return self._asked(choice, brought, keys, f"{kind} of {choice.a} against {choice.b} in {where}")
-
-    def _asked(
-        self, choice: Choice, brought: Brought, keys: Callable[[], Sequence[Key]], words: str
-    ) -> tuple[Request | None, str]:
-        """The request for queries of one task, and what is to be said where there is none. The model that does worse on
-        them is looked at, with the other one beside it."""
-        try:
-            found = keys()
-            if not found:
-                return None, ""
-            leagues = self.leagues(choice.label)
-            task = leagues.dataset.collections[found[0][0]].task
-            opens = self._opens(choice, task)
-            if not opens:
-                raise QueryError("Runs of this browser session only cannot be opened in Failure cases.")
-            league = leagues.of(task, choice.measure, extra=self._extra(leagues, brought))
-            runs = {run.name: run.values for run in league.scored}
-            ahead = sum(runs[choice.a][key] - runs[choice.b][key] for key in found)
-        except Exception as error:
-            return None, errors.why(error)
-        run, *beside = reversed(opens) if ahead > 0 else opens
-        only = Named(f"{len(found):,} {words}", frozenset(found)) if len(found) > 1 else None
-        key = found[0] if len(found) == 1 else None
-        about = {"key": key, "contrast": True, "measure": choice.measure, "named": only}
-        return Request(choice.label, task, SCOPE, run, tuple(beside), **about), ""
 
 
 def _menu(choices: Sequence[object], value: object, given: object) -> object:
@@ -376,16 +305,6 @@ def _menu(choices: Sequence[object], value: object, given: object) -> object:
     if value == given:
         return gr.update(choices=choices)
     return gr.Dropdown(choices, value=value, multiselect=isinstance(value, list))
-
-
-def fine_of(leagues: Leagues, choice: Choice, extra: Sequence[Scored]) -> League:
-    """The league of the heat map where the bars are by domain or task."""
-    for by in FINE:
-        if by in leagues.groupings(choice.task):
-            found = leagues.of(choice.task, choice.measure, by, extra)
-            if sum(not group.members for group in found.comparison.domains) > 1:
-                return found
-    return leagues.of(choice.task, choice.measure, DOMAIN, extra)
 
 
 def _title(league: League, what: str) -> str:
@@ -421,15 +340,9 @@ def published(screen: Screen) -> tuple[str, str]:
     known = [fact for fact in facts.load() if fact.task == league.task]
     own = {one.name: one for one in league.comparison.macro.standings}
     ours = [own[name] for name in screen.shown if name in own]
-    brought = {run.name for run in league.scored if run.conditions.get("imported")}  # they have any name
     figure = marks.published(
         known,
         {one.name: (one.estimate, screen.faces[one.name]) for one in ours},
         f"Published and ours: {TASK_LABELS.get(league.task, league.task)}, {league.measure}",
     )
-    same = {}
-    for one in (one for name, one in own.items() if name not in brought):
-        for found in beside_published(league, one.name, known):
-            if found.same_model:
-                same.setdefault(found.published.model, found)
-    return drawn(figure, league), tables.published(known, same, ours)
+    return drawn(figure, league), tables.published(known, same_published(league, known), ours)

@@ -31,7 +31,7 @@ from ui.failures import listing, notes_form, sheet, where
 from ui.failures.case_file import case_file
 from ui.failures.look import face_of, look
 from ui.failures.state import Choice, Drafts, Listed, Request
-from ui.picked import bytes_of
+from ui.picked import bytes_of, told
 from ui.progress import pace_of
 from ui.search import panel
 from ui.search.state import Opened
@@ -477,8 +477,8 @@ class Failures:
             dataset = self.context.dataset(label)
             added, updated = self._notes(session).merge(dataset.data_id, from_csv(data, name, dataset))
         except Exception as error:
-            return errors.why(error), session
-        return f'<p class="m3-saved" role="status">{added:,} added, {updated:,} updated.</p>', session
+            return told(errors.why(error)), session
+        return told(f'<p class="m3-saved" role="status">{added:,} added, {updated:,} updated.</p>'), session
 
 
 def _usual_run(runs: Sequence[str]) -> str | None:

@@ -190,6 +190,12 @@ def test_a_sessions_own_record_takes_part_there_and_nowhere_else(demo) -> None:
         demo.of(VISUAL, MEASURE, extra=(replace(mine, name="bm25"),))
 
 
+def test_finer_groups_are_those_that_are_not_all_joined(demo) -> None:
+    for by in (DOMAIN, TASK):
+        assert demo.finer(VISUAL, MEASURE, by).by == DOMAIN, "specialties and modalities of the demo are joined"
+    assert demo.finer(VISUAL, MEASURE, "plane") is demo.of(VISUAL, MEASURE, "plane")
+
+
 def test_what_can_be_chosen(demo) -> None:
     assert demo.tasks() == list(demo.dataset.tasks)
     assert demo.groupings(VISUAL)[:3] == [DOMAIN, "specialty", "modality"] and demo.groupings(VISUAL)[-1] == TASK

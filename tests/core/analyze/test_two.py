@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.analyze.league import Leagues
 from core.analyze.scored import Scored
-from core.analyze.two import largest, query_rows
+from core.analyze.two import ahead, largest, query_rows
 from core.data.dataset import open_dataset
 from core.settings import DEMO
 
@@ -32,6 +32,13 @@ def test_largest_differences_are_those_of_sorting_all(a, b, most) -> None:
     assert ahead == [k for d, k in gaps if d < 0][:most]
     assert behind == [k for d, k in sorted((-d, k) for d, k in gaps) if d < 0][:most]
     assert largest(scored("b", b), scored("a", a), most) == (behind, ahead)
+
+
+def test_who_is_ahead_is_told_of_all_queries_together() -> None:
+    a, b = ({("t/A", "x"): 1.0, ("t/A", "y"): 0.0}, {("t/A", "x"): 0.25, ("t/A", "y"): 1.0})
+    one, two = scored("a", a), scored("b", b)
+    assert ahead(one, two, [("t/A", "x")]) and not ahead(one, two, a) and ahead(two, one, a)
+    assert not ahead(one, one, a), "equal is not ahead"
 
 
 def test_rows_hold_every_query_that_both_have(tmp_path) -> None:

@@ -15,7 +15,7 @@ from core.evaluate.stats import Estimate
 from core.figures import cost as figures
 from core.figures import style
 from core.figures.compare import faces, mean_words
-from core.figures.cost import Point, cost, mark_of, points, published, scatter
+from core.figures.cost import Point, at_mark, cost, mark_of, points, published, scatter
 from core.figures.failures import SEPARATOR
 
 EVIL = "<a href='x'>Head & Neck</a>"
@@ -54,6 +54,8 @@ def test_points_are_the_common_queries_by_their_two_scores(a, b):
     for point in found:
         assert point.n == len(point.names) and list(point.names) == sorted(point.names)
         assert point.key == f"{point.x:.3f}{SEPARATOR}{point.y:.3f}" == mark_of(point.x, point.y)
+        assert sorted("/".join(key) for key in at_mark(a, b, point.key)) == list(point.names)
+    assert at_mark(a, b, "no such mark") == []
     assert len({point.key for point in found}) == len(found)
     assert [p.n for p in found] == sorted((p.n for p in found), reverse=True), "small ones lie on top"
     assert found == points(dict(reversed(a.items())), dict(reversed(b.items())))

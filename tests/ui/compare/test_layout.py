@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from ui.app import build
+from ui.compare.opening import Opening
 from ui.compare.state import Brought
 from ui.compare.tab import MENUS, VIEWS, Compare
 
@@ -72,9 +73,9 @@ def test_every_callback_gives_as_many_values_as_it_is_wired_to(tab, choice, nobo
         "see": tab.overview(choice(), nobody),
         "see_details": tab.details(choice(task=None), nobody, ""),
         "see_pair": tab.pair(choice(), nobody),
-        "ask_query": tab.ask_query(choice(), nobody, event(None)),
-        "ask_point": tab.ask_point(choice(), nobody, event(None)),
-        "ask_outcome": tab.ask_outcome(choice(), nobody, event(None)),
+        "ask_query": Opening(tab).query(choice(), nobody, event(None)),
+        "ask_point": Opening(tab).point(choice(), nobody, event(None)),
+        "ask_outcome": Opening(tab).outcome(choice(), nobody, event(None)),
     }
     for name, values in gives.items():
         for fn in called(name):

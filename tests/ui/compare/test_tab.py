@@ -17,8 +17,9 @@ from core.context import AppContext
 from core.evaluate.cost import cost_of
 from core.figures.failures import SEPARATOR
 from core.settings import Settings
+from ui.compare import opening, tables
 from ui.compare import tab as module
-from ui.compare import tables
+from ui.compare.opening import Opening
 from ui.compare.state import Brought, Choice
 from ui.compare.tab import ALONE, DIFFERENT, MENUS, NO_RUNS, NOTHING, VIEWS, WHOLE, Compare, More, Views
 
@@ -267,17 +268,17 @@ def test_by_task_families_are_said_and_one_model_has_no_rank(tab, choice, nobody
 def test_a_cell_of_losses_opens_exactly_these_queries(tab, choice, nobody, event):
     leagues = tab.leagues(DEMO)
     for kind in ("wins", "losses"):
-        request, said = tab.ask_outcome(choice(), nobody, event({"outcome": kind, "within": "Head"}))
+        request, said = Opening(tab).outcome(choice(), nobody, event({"outcome": kind, "within": "Head"}))
         keys = leagues.outcome("case_study", MEASURE, "domain", "Head", "medlite", "bm25", kind)
         assert said == "" and len(keys) > 1 and request.named.keys == set(keys) and request.key is None
         assert request.named.words == f"{len(keys)} {kind} of medlite against bm25 in Head"
         assert (request.run, request.beside) == (("medlite", ("bm25",)) if kind == "losses" else ("bm25", ("medlite",)))
         assert (request.label, request.task, request.scope) == (DEMO, "case_study", "collections")
-    request, _ = tab.ask_outcome(choice(by="task"), nobody, event({"outcome": "wins", "within": "Summary"}))
+    request, _ = Opening(tab).outcome(choice(by="task"), nobody, event({"outcome": "wins", "within": "Summary"}))
     assert request.task == "summary" and all(key[0].startswith("summary/") for key in request.named.keys)
     for data in (None, {}, {"outcome": "x", "within": "Head"}, {"outcome": "wins", "within": 1}):
-        assert tab.ask_outcome(choice(), nobody, event(data)) == (None, "")
-    assert tab.ask_outcome(choice(), nobody, event({"outcome": "wins", "within": "nowhere"})) == (None, "")
+        assert Opening(tab).outcome(choice(), nobody, event(data)) == (None, "")
+    assert Opening(tab).outcome(choice(), nobody, event({"outcome": "wins", "within": "nowhere"})) == (None, "")
 
 
 def test_a_row_opens_its_query_under_the_model_that_does_worse(tab, choice, nobody, event):
@@ -287,11 +288,11 @@ def test_a_row_opens_its_query_under_the_model_that_does_worse(tab, choice, nobo
     assert len(places) == 10
     for place in places:
         key = tuple(map(unescape, place))
-        request, said = tab.ask_query(choice(), nobody, event({"collection": key[0], "query": key[1]}))
+        request, said = Opening(tab).query(choice(), nobody, event({"collection": key[0], "query": key[1]}))
         worse = "bm25" if runs["medlite"][key] > runs["bm25"][key] else "medlite"
         assert said == "" and request.key == key and request.run == worse and request.named is None
     for data in (None, {"collection": "x", "query": "y"}, {"collection": key[0], "query": "y"}, {"collection": 1}):
-        assert tab.ask_query(choice(), nobody, event(data)) == (None, "")
+        assert Opening(tab).query(choice(), nobody, event(data)) == (None, "")
 
 
 def test_a_mark_opens_its_queries(tab, choice, nobody, event):
@@ -300,18 +301,19 @@ def test_a_mark_opens_its_queries(tab, choice, nobody, event):
     runs = {run.name: run.values for run in tab.leagues(DEMO).of("case_study", MEASURE).scored}
     opened = []
     for mark in marks:
-        request, _ = tab.ask_point(choice(), nobody, event({"customdata": mark}))
+        request, _ = Opening(tab).point(choice(), nobody, event({"customdata": mark}))
         keys = [request.key] if request.key else sorted(request.named.keys)
         x, y = map(float, mark.split(SEPARATOR))
         assert all(round(runs["medlite"][k], 3) == y and round(runs["bm25"][k], 3) == x for k in keys)
         opened += keys
     assert sorted(opened) == sorted(runs["bm25"])
-    assert tab.ask_point(choice(), nobody, event({"customdata": "no such"})) == (None, "")
+    assert Opening(tab).point(choice(), nobody, event({"customdata": "no such"})) == (None, "")
 
 
 def test_what_only_this_session_has_cannot_be_opened_and_says_so(tab, choice, nobody, event, monkeypatch):
-    monkeypatch.setattr(Compare, "_opens", lambda *_: [])
-    request, said = tab.ask_outcome(choice(), nobody, event({"outcome": "wins", "within": "macro"}))
+    monkeypatch.setattr(opening, "opens", lambda *_: [])
+    monkeypatch.setattr(module, "opens", lambda *_: [])
+    request, said = Opening(tab).outcome(choice(), nobody, event({"outcome": "wins", "within": "macro"}))
     assert request is None and "this browser session only" in unescape(said)
     assert "data-outcome" not in seen(tab, choice(), nobody).pair
 
