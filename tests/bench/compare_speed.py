@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import statistics
 import sys
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from playwright.sync_api import Page, sync_playwright
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from failures_speed import ACTIONS, FLAGS, ROUNDS, chosen, server, timed
+from failures_speed import ACTIONS, FLAGS, ROUNDS, chosen, print_medians, server, timed
 
 TABLES = """document.querySelector('#compare-finding .m3-strength')?.innerText.includes('of TASK ') &&
   [...document.querySelectorAll('#compare-provenance dd')].some(d => d.innerText === 'TASK') &&
@@ -129,14 +128,9 @@ def main() -> None:
     finally:
         process.terminate()
         process.wait(timeout=30)
-    base = min(statistics.median(r) for r in found["empty"])
     print(f"{given.data.name}, {runs} runs of {tasks[0]}; load {os.getloadavg()[0]:.1f}")
     print(f"first time each task was shown, ms: {', '.join(f'{value:.0f}' for value in first)}")
-    print(f"{'action':16} {'medians of the rounds, ms':52} {'best, ms':>9} {'× empty':>8}")
-    for name, rounds in found.items():
-        medians = [statistics.median(r) for r in rounds]
-        shown = "  ".join(f"{value:7.0f}" for value in medians)
-        print(f"{name:16} {shown:52} {min(medians):9.0f} {min(medians) / base:8.1f}")
+    print_medians(found)
 
 
 if __name__ == "__main__":

@@ -107,6 +107,16 @@ def open_beside(page: Page, beside: int) -> None:
     assert page.locator("#failure-sheet .m3-column").count() == beside + 1
 
 
+def print_medians(found: dict[str, list[list[float]]]) -> None:
+    """Of every action the medians of its rounds in ms, the best of them, and its ratio to that of "empty"."""
+    base = min(statistics.median(r) for r in found["empty"])
+    print(f"{'action':16} {'medians of the rounds, ms':52} {'best, ms':>9} {'× empty':>8}")
+    for name, rounds in found.items():
+        medians = [statistics.median(r) for r in rounds]
+        shown = "  ".join(f"{value:7.0f}" for value in medians)
+        print(f"{name:16} {shown:52} {min(medians):9.0f} {min(medians) / base:8.1f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
@@ -150,13 +160,8 @@ def main() -> None:
     finally:
         process.terminate()
         process.wait(timeout=30)
-    base = min(statistics.median(r) for r in found["empty"])
     print(f"{given.data.name}, {given.task}; load {os.getloadavg()[0]:.1f}")
-    print(f"{'action':16} {'medians of the rounds, ms':52} {'best, ms':>9} {'× empty':>8}")
-    for name, rounds in found.items():
-        medians = [statistics.median(r) for r in rounds]
-        shown = "  ".join(f"{value:7.0f}" for value in medians)
-        print(f"{name:16} {shown:52} {min(medians):9.0f} {min(medians) / base:8.1f}")
+    print_medians(found)
 
 
 if __name__ == "__main__":

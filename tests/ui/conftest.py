@@ -14,6 +14,7 @@ import gradio as gr
 import numpy as np
 import pytest
 from PIL import Image
+from starlette.testclient import TestClient
 
 from core.context import AppContext
 from core.models import specs
@@ -155,3 +156,41 @@ def trained_card(tmp_path: Path):
         return folder
 
     return make
+
+
+@pytest.fixture
+def events_of():
+    """The events of a page that run Python of this package."""
+    return lambda blocks, package: [
+        fn for fn in blocks.fns.values() if getattr(fn.fn, "__module__", "").startswith(package)
+    ]
+
+
+@pytest.fixture
+def named():
+    """Those of these events that run the function of a name; there must be one."""
+
+    def find(events: list, name: str) -> list:
+        found = [fn for fn in events if fn.fn.__name__ == name]
+        assert found, name
+        return found
+
+    return find
+
+
+@pytest.fixture
+def requests_to():
+    """Makes raw requests of browser sessions to a page: status and answer of the event of this number."""
+
+    def to(blocks: gr.Blocks):
+        blocks.show_error = False
+        client = TestClient(gr.routes.App.create_app(blocks), raise_server_exceptions=False)
+
+        def send(number: int, data: list, event: object = None, session: str = "s"):
+            body = {"fn_index": number, "data": data, "event_data": event, "session_hash": session}
+            answer = client.post("/gradio_api/run/predict", json=body)
+            return answer.status_code, answer.json()
+
+        return send
+
+    return to

@@ -18,6 +18,8 @@ from core.figures.failures import SEPARATOR
 from ui.charts import chart, point_of
 from ui.data import DataRow
 from ui.download import download
+from ui.failures.acts import Acts
+from ui.failures.files import Files
 from ui.failures.listing import listing
 from ui.failures.notes_form import notes_form
 from ui.failures.sheet import sheet
@@ -69,6 +71,7 @@ class Entry:
 def build(context: AppContext, blocks: gr.Blocks, row: DataRow, tabs: gr.Tabs) -> Entry:
     """Add the tab's widgets to ``blocks`` and connect them."""
     tab = Failures(context)
+    acts, files = Acts(tab), Files(tab)
     label = row.data
     listed, drafts, opened = (gr.State(value, time_to_live=HOUR) for value in (Listed(), Drafts(), Opened()))
     shown_for, overlay, found = gr.State(None), gr.State(None), gr.State(None)
@@ -288,16 +291,16 @@ def build(context: AppContext, blocks: gr.Blocks, row: DataRow, tabs: gr.Tabs) -
         None, None, None, js=_script("look"), **PRIVATE
     )
     pictures.step(tab.step, [listed, opened], pictures, **LATEST)
-    case.judge(tab.judge, with_case, [case, note, session], trigger_mode="multiple", **LIGHT)
-    note.save(tab.save_note, with_case, [note, drafts, session], **LIGHT)
-    note.draft(tab.keep_draft, with_case, drafts, **LIGHT)
-    case.save(tab.save_case, [listed, session], file, **LIGHT)
+    case.judge(acts.judge, with_case, [case, note, session], trigger_mode="multiple", **LIGHT)
+    note.save(acts.save_note, with_case, [note, drafts, session], **LIGHT)
+    note.draft(acts.keep_draft, with_case, drafts, **LIGHT)
+    case.save(files.save_case, [listed, session], file, **LIGHT)
 
-    to_csv.click(lambda listed: tab.save_list(listed, "csv"), listed, file, **LIGHT)
-    to_json.click(lambda listed: tab.save_list(listed, "json"), listed, file, **LIGHT)
-    to_notes.click(tab.save_notes, [label, session], file, **LIGHT)
-    to_qrels.click(tab.save_qrels, [label, session], [file, left_out], **LIGHT)
-    back_in.file(tab.read_notes, [label, session], [back_in, session], **LIGHT)
+    to_csv.click(lambda listed: files.save_list(listed, "csv"), listed, file, **LIGHT)
+    to_json.click(lambda listed: files.save_list(listed, "json"), listed, file, **LIGHT)
+    to_notes.click(files.save_notes, [label, session], file, **LIGHT)
+    to_qrels.click(files.save_qrels, [label, session], [file, left_out], **LIGHT)
+    back_in.file(files.read_notes, [label, session], [back_in, session], **LIGHT)
 
     request = gr.State(None, time_to_live=HOUR)
     asked, turned = _html("", visible="hidden"), _html("", visible="hidden")  # the browser sees no State

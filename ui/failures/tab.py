@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,10 +12,9 @@ from core.analyze.case import MOST_COLUMNS, CaseSheet, case_sheet
 from core.analyze.diagnosis import Diagnosis
 from core.analyze.failures import FACETS, KINDS
 from core.analyze.lists import ALL_FAIL, CONTRAST, ONLY_THIS, WORST, Wanted
-from core.analyze.notes import Notes, NotesError, SessionNotes
-from core.analyze.rejudge import Annotations, Judged, Note, Overlay, now, tags_of
-from core.analyze.rejudge_files import from_csv, qrels_zip, to_csv
-from core.analyze.report import Report, failure_rows, overview, provenance, rows_csv
+from core.analyze.notes import Notes, SessionNotes
+from core.analyze.rejudge import Annotations, Overlay
+from core.analyze.report import Report, overview, provenance
 from core.analyze.task_runs import TaskRun, colour_of
 from core.context import AppContext
 from core.data.dataset import DataSet
@@ -26,12 +23,10 @@ from core.figures import failures as figures
 from core.records import TASK_LABELS, QueryError
 from ui import charts, errors, viewer
 from ui.cards import escape
-from ui.download import payload, sent
-from ui.failures import listing, notes_form, sheet, where
-from ui.failures.case_file import case_file
+from ui.failures import listing, sheet, where
+from ui.failures.acts import form_of
 from ui.failures.look import face_of, look
 from ui.failures.state import Choice, Drafts, Listed, Request
-from ui.picked import bytes_of, told
 from ui.progress import pace_of
 from ui.search import panel
 from ui.search.state import Opened
@@ -47,11 +42,6 @@ NO_RUNS = (
     "No run of this data set is stored yet. Make some with: python -m core evaluate DATA (and --ablation for the "
     "modality ablation), then come back to this tab."
 )
-SAVED = '<p role="status">Saved.</p>'
-UNSAVED = '<p role="status">This note is not saved yet.</p>'
-JUDGED = "Judgement saved. Switch on Score with re-judgements to count it."
-JUDGED_AGAIN = "Judgement saved. Press Score again to count it."
-NO_AUTHOR = "Give your name or initials first, so that others know who said it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +190,7 @@ class Failures:
     def _overlay(self, choice: Choice, session: SessionNotes | None) -> Overlay | None:
         if not choice.anew:
             return None
-        overlay = self._notes(session).read(self.context.dataset(choice.label).data_id).overlay()
+        overlay = self.notes(session).read(self.context.dataset(choice.label).data_id).overlay()
         return overlay if overlay.hash else None
 
     def _screen(self, choice: Choice, overlay: Overlay | None, progress: gr.Progress | None = None) -> Screen:
@@ -230,7 +220,7 @@ class Failures:
             return "", Listed()
         try:
             dataset = self.context.dataset(choice.label)
-            diagnoses, others = self._diagnoses(choice, overlay, bool(wanted.agreement), progress)
+            diagnoses, others = self.diagnoses(choice, overlay, bool(wanted.agreement), progress)
             wanted = replace(wanted, members=self._members(choice, wanted, diagnoses[0]))
             at = lists.chosen(diagnoses[0], choice.k, choice.measure, wanted, others)
         except Exception as error:
@@ -239,7 +229,7 @@ class Failures:
         listed = Listed(dataset.data_id, choice, wanted, keys, 0, None, overlay)
         return listing.rendered(diagnoses, at, 0, choice.k, choice.measure, wanted), listed
 
-    def _diagnoses(
+    def diagnoses(
         self, choice: Choice, overlay: Overlay | None, every: bool = False, progress: gr.Progress | None = None
     ) -> tuple[list[Diagnosis], list[Diagnosis]]:
         """The run and those beside it; and all that it may be compared with: with ``every`` all runs of the task."""
@@ -270,9 +260,9 @@ class Failures:
     def _page(self, listed: Listed, page: int) -> str:
         choice = listed.choice
         assert choice is not None
-        diagnoses, _ = self._diagnoses(choice, listed.overlay)
+        diagnoses, _ = self.diagnoses(choice, listed.overlay)
         return listing.rendered(
-            diagnoses, _positions(diagnoses[0], listed), page, choice.k, choice.measure, listed.wanted
+            diagnoses, positions(diagnoses[0], listed), page, choice.k, choice.measure, listed.wanted
         )
 
     # One case
@@ -289,18 +279,19 @@ class Failures:
 
     def _opened(self, listed: Listed, drafts: Drafts, author: str, session: SessionNotes | None):
         try:
-            case, annotations = self._case(listed, session)
+            case, annotations = self.case(listed, session)
         except Exception as error:
             return errors.explain(error), listed, "", viewer.face([]), "", Opened()
-        form = _form(annotations, drafts, listed, author)
+        form = form_of(annotations, drafts, listed, author)
         return sheet.rendered(case), listed, form, viewer.face([]), "", Opened()
 
-    def _case(self, listed: Listed, session: SessionNotes | None) -> tuple[CaseSheet, Annotations]:
+    def case(self, listed: Listed, session: SessionNotes | None) -> tuple[CaseSheet, Annotations]:
+        """The open case, and all notes and judgements of its data set; raises what core raises."""
         choice = listed.choice
         assert choice is not None and listed.at is not None
         dataset = self.context.dataset(choice.label)
-        annotations = self._notes(session).read(dataset.data_id)
-        diagnoses, _ = self._diagnoses(choice, listed.overlay)
+        annotations = self.notes(session).read(dataset.data_id)
+        diagnoses, _ = self.diagnoses(choice, listed.overlay)
         case = case_sheet(
             dataset,
             self.context.workspace,
@@ -338,147 +329,11 @@ class Failures:
             return gr.skip()
         return face_of(self.context.dataset(listed.choice.label), opened, at, step=True)
 
-    # Act
+    # Notes
 
-    def _notes(self, session: SessionNotes | None) -> Notes:
+    def notes(self, session: SessionNotes | None) -> Notes:
+        """The notes of the workspace, in public mode those of the session."""
         return self.context.notes if self.context.notes is not None else session or SessionNotes()
-
-    def keep_draft(
-        self, listed: Listed, drafts: Drafts, author: str, session: SessionNotes | None, event: gr.EventData
-    ):
-        """What is written and not saved yet, kept for when the case is opened again."""
-        written = notes_form.note_of(event)
-        if written is None or not listed.data_id:
-            return drafts
-        key, text, tags = written
-        try:
-            mine = _mine(self._notes(session).read(listed.data_id), key, author)
-        except NotesError:
-            mine = None  # saving it will say so
-        saved = (mine.text, "; ".join(mine.tags)) if mine is not None else ("", "")
-        place = (listed.data_id, *key)
-        return drafts.without(place) if (text, tags) == saved else drafts.put(place, text, tags)
-
-    def save_note(
-        self, listed: Listed, drafts: Drafts, author: str, session: SessionNotes | None, event: gr.EventData
-    ) -> tuple[object, Drafts, SessionNotes | None]:
-        """Save the note that an event brings; an empty one is taken back. Form, drafts, session."""
-        written = notes_form.note_of(event)
-        if written is None or _open_key(listed) is None:
-            return gr.skip(), drafts, session
-        key, text, tags = written
-        notes, place = self._notes(session), (listed.data_id, *key)
-        drafts, said = drafts.put(place, text, tags), ""
-        try:
-            if not author.strip():
-                raise ValueError(NO_AUTHOR)
-            self.context.dataset(listed.choice.label).collections[key[0]].query(key[1])
-            if text.strip() or tags.strip():
-                notes.save_note(listed.data_id, Note(*key, text, tags_of(tags), author, now()))
-            else:
-                notes.remove_note(listed.data_id, (*key, author.strip()))
-            drafts, said = drafts.without(place), SAVED
-        except KeyError:
-            said = errors.message("This query is not in the data set. Go back to the list.")
-        except Exception as error:
-            said = errors.why(error)
-        return _form(_read(notes, listed.data_id), drafts, listed, author, said), drafts, session
-
-    def judge(
-        self, listed: Listed, drafts: Drafts, author: str, session: SessionNotes | None, event: gr.EventData
-    ) -> tuple[object, object, SessionNotes | None]:
-        """Judge a document of the open case anew, or take that back. Sheet, form with a line about it, session."""
-        key, asked = _open_key(listed), sheet.judged_of(event)
-        if key is None or asked is None:
-            return gr.skip(), gr.skip(), session
-        doc, grade = asked
-        notes = self._notes(session)
-        try:
-            if not author.strip():
-                raise ValueError(NO_AUTHOR)
-            if self.context.dataset(listed.choice.label).pool(listed.choice.task).row_of(*doc) is None:
-                raise ValueError("This document is not among those of the task. Open the case again.")
-            if grade:
-                notes.save_judged(listed.data_id, Judged(*key, *doc, grade, author, now()))
-            else:
-                notes.remove_judged(listed.data_id, (*key, *doc, author.strip()))
-            said = f'<p role="status">{JUDGED_AGAIN if listed.overlay else JUDGED}</p>'
-        except Exception as error:
-            said = errors.why(error)
-        try:
-            case, annotations = self._case(listed, session)
-        except Exception as error:
-            return (
-                gr.skip(),
-                _form(_read(notes, listed.data_id), drafts, listed, author, said + errors.why(error)),
-                session,
-            )
-        # The answer must be news even where it is as before: the menu shows what was chosen in the browser.
-        return (
-            f"{sheet.rendered(case)}<!-- {secrets.token_hex(4)} -->",
-            _form(annotations, drafts, listed, author, said),
-            session,
-        )
-
-    # Files
-
-    def save_list(self, listed: Listed, kind: str) -> object:
-        """The list as CSV or JSON."""
-        if listed.choice is None:
-            return gr.skip()
-        return sent(lambda: self._list_file(listed, listed.choice, kind))
-
-    def _list_file(self, listed: Listed, choice: Choice, kind: str) -> tuple[str, str, bytes]:
-        main = self._diagnoses(choice, listed.overlay)[0][0]
-        rows = failure_rows(main, choice.k, choice.measure, _positions(main, listed))
-        name = f"failures-{choice.run}-{choice.task}"
-        if kind == "csv":
-            return f"{name}.csv", "text/csv", rows_csv(rows).encode()
-        facts = {"provenance": dict(provenance(main)), "k": choice.k, "queries": rows}
-        return f"{name}.json", "application/json", json.dumps(facts, ensure_ascii=False, indent=1).encode()
-
-    def save_case(self, listed: Listed, session: SessionNotes | None) -> object:
-        """The open case as a file."""
-        if listed.choice is None or listed.at is None:
-            return gr.skip()
-        return sent(lambda: self._case_file(listed, listed.choice, session))
-
-    def _case_file(self, listed: Listed, choice: Choice, session: SessionNotes | None) -> tuple[str, str, bytes]:
-        case, annotations = self._case(listed, session)
-        facts = provenance(self._diagnoses(choice, listed.overlay)[0][0])
-        return f"case-{case.query.id}.html", "text/html", case_file(case, facts, annotations)
-
-    def save_notes(self, label: str, session: SessionNotes | None) -> object:
-        """All notes and re-judgements of the data set as CSV."""
-
-        def file() -> tuple[str, str, bytes]:
-            annotations = self._notes(session).read(self.context.dataset(label).data_id)
-            return "notes-and-judgements.csv", "text/csv", to_csv(annotations).encode()
-
-        return sent(file)
-
-    def save_qrels(self, label: str, session: SessionNotes | None) -> tuple[object, str]:
-        """The data set's judgements with the re-judgements, to lie beside the original; and what they cannot say."""
-        try:
-            dataset = self.context.dataset(label)
-            made = qrels_zip(dataset, self._notes(session).read(dataset.data_id).overlay())
-        except Exception as error:
-            return "", errors.explain(error)
-        left = "".join(f"<li>{escape(sentence)}</li>" for sentence in made.left_out[:20])
-        said = f"<p>Not in these judgements ({len(made.left_out):,}):</p><ul>{left}</ul>" if made.left_out else ""
-        return payload("rejudged-qrels.zip", "application/zip", made.data), said
-
-    def read_notes(
-        self, label: str, session: SessionNotes | None, event: gr.EventData
-    ) -> tuple[str, SessionNotes | None]:
-        """Take in a file of notes and re-judgements that was saved here."""
-        try:
-            data, name = bytes_of(event)
-            dataset = self.context.dataset(label)
-            added, updated = self._notes(session).merge(dataset.data_id, from_csv(data, name, dataset))
-        except Exception as error:
-            return told(errors.why(error)), session
-        return told(f'<p class="m3-saved" role="status">{added:,} added, {updated:,} updated.</p>'), session
 
 
 def _usual_run(runs: Sequence[str]) -> str | None:
@@ -489,7 +344,7 @@ def _task_words(choice: Choice) -> str:
     return "all tasks" if choice.by == "task" else TASK_LABELS.get(choice.task, choice.task)
 
 
-def _positions(main: Diagnosis, listed: Listed) -> list[int]:
+def positions(main: Diagnosis, listed: Listed) -> list[int]:
     """Where the listed queries stand in a diagnosis."""
     return [i for key in listed.keys if (i := main.at(key)) is not None]
 
@@ -497,34 +352,3 @@ def _positions(main: Diagnosis, listed: Listed) -> list[int]:
 def _nothing(said: str) -> tuple:
     """What `Failures.overview` gives where there is only something to say."""
     return said, "", "", "", "", "", "", gr.skip(), gr.skip(), "", None
-
-
-def _read(notes: Notes, data_id: str) -> Annotations:
-    """All notes; none where they cannot be read, which was said already."""
-    try:
-        return notes.read(data_id)
-    except NotesError:
-        return Annotations()
-
-
-def _open_key(listed: Listed) -> tuple[str, str] | None:
-    """The query that is open; None where none is."""
-    if listed.choice is None or listed.at is None or not 0 <= listed.at < len(listed.keys):
-        return None
-    return listed.keys[listed.at]
-
-
-def _mine(annotations: Annotations, key: tuple[str, str], author: str) -> Note | None:
-    return next((note for note in annotations.notes_on(key) if note.author == author.strip()), None)
-
-
-def _form(annotations: Annotations, drafts: Drafts, listed: Listed, author: str, said: str = "") -> str:
-    """The form of the open case: a draft before what is saved."""
-    key = _open_key(listed)
-    assert key is not None
-    draft = drafts.kept.get((listed.data_id, *key))
-    if draft is not None:
-        return notes_form.rendered(key, *draft, annotations, said or UNSAVED)
-    mine = _mine(annotations, key, author)
-    text, tags = (mine.text, "; ".join(mine.tags)) if mine is not None else ("", "")
-    return notes_form.rendered(key, text, tags, annotations, said)

@@ -7,7 +7,6 @@ import logging
 
 import gradio as gr
 import pytest
-from starlette.testclient import TestClient
 
 from ui.app import build
 from ui.compare.opening import Opening
@@ -23,35 +22,18 @@ def blocks(demo) -> gr.Blocks:
 
 
 @pytest.fixture
-def own(blocks) -> list:
-    """The tab's events that run Python."""
-    return [fn for fn in blocks.fns.values() if getattr(fn.fn, "__module__", "").startswith("ui.compare")]
+def own(blocks, events_of) -> list:
+    return events_of(blocks, "ui.compare")
 
 
 @pytest.fixture
-def called(own):
-    """The events that run the function of this name."""
-
-    def find(name: str) -> list:
-        found = [fn for fn in own if fn.fn.__name__ == name]
-        assert found, name
-        return found
-
-    return find
+def called(own, named):
+    return lambda name: named(own, name)
 
 
 @pytest.fixture
-def post(blocks):
-    """A raw request of a browser session: status and answer."""
-    blocks.show_error = False
-    client = TestClient(gr.routes.App.create_app(blocks), raise_server_exceptions=False)
-
-    def send(number: int, data: list, event: object = None, session: str = "s"):
-        body = {"fn_index": number, "data": data, "event_data": event, "session_hash": session}
-        answer = client.post("/gradio_api/run/predict", json=body)
-        return answer.status_code, answer.json()
-
-    return send
+def post(blocks, requests_to):
+    return requests_to(blocks)
 
 
 def test_every_event_is_private_and_only_fusions_and_files_wait_in_the_queue(own):

@@ -7,11 +7,12 @@ import logging
 
 import gradio as gr
 import pytest
-from starlette.testclient import TestClient
 
 from core.analyze.lists import Wanted
 from core.analyze.notes import NoteStore, SessionNotes
 from ui.app import build
+from ui.failures.acts import Acts
+from ui.failures.files import Files
 from ui.failures.state import Drafts, Listed
 from ui.failures.tab import CUTS, Failures
 
@@ -26,36 +27,24 @@ def blocks(demo) -> gr.Blocks:
 
 
 @pytest.fixture
-def own(blocks) -> list:
-    """The tab's events that run Python."""
-    return [fn for fn in blocks.fns.values() if getattr(fn.fn, "__module__", "").startswith("ui.failures")]
+def own(blocks, events_of) -> list:
+    return events_of(blocks, "ui.failures")
 
 
 @pytest.fixture
-def called(own):
-    """The events that run the function of this name."""
-
-    def find(name: str) -> list:
-        found = [fn for fn in own if fn.fn.__name__ == name]
-        assert found, name
-        return found
-
-    return find
+def called(own, named):
+    return lambda name: named(own, name)
 
 
 @pytest.fixture
-def post(blocks, called):
-    """A raw request of a browser session: status and answer of an event's function."""
-    blocks.show_error = False
-    client = TestClient(gr.routes.App.create_app(blocks), raise_server_exceptions=False)
+def post(blocks, called, requests_to):
+    """A raw request to an event's function by its name, the one of these ``at`` a place, or to its number."""
+    send = requests_to(blocks)
 
-    def send(name: str, data: list, event: object = None, session: str = "s", at: int = 0):
-        number = name if isinstance(name, int) else called(name)[at]._id
-        body = {"fn_index": number, "data": data, "event_data": event, "session_hash": session}
-        answer = client.post("/gradio_api/run/predict", json=body)
-        return answer.status_code, answer.json()
+    def to(name: str | int, data: list, event: object = None, session: str = "s", at: int = 0):
+        return send(name if isinstance(name, int) else called(name)[at]._id, data, event, session)
 
-    return send
+    return to
 
 
 def test_every_event_is_private_and_only_scoring_and_listing_wait_in_the_queue(blocks, own):
@@ -82,10 +71,10 @@ def test_every_callback_gives_as_many_values_as_it_is_wired_to(tab, choice, even
         "turn_page": tab.turn_page(Listed(), nothing),
         "open_row": tab.open_case(listed, Drafts(), "", None, nothing, "i"),
         "look": tab.look(listed, nothing),
-        "judge": tab.judge(listed, Drafts(), "", None, nothing),
-        "save_note": tab.save_note(listed, Drafts(), "", None, nothing),
-        "save_qrels": tab.save_qrels(DEMO, None),
-        "read_notes": tab.read_notes(DEMO, None, nothing),
+        "judge": Acts(tab).judge(listed, Drafts(), "", None, nothing),
+        "save_note": Acts(tab).save_note(listed, Drafts(), "", None, nothing),
+        "save_qrels": Files(tab).save_qrels(DEMO, None),
+        "read_notes": Files(tab).read_notes(DEMO, None, nothing),
     }
     assert len(tab.open_tab(DEMO, None)) == len(gives["open_tab"])
     assert len(tab.overview(choice(run=None), None)) == len(gives["see"])

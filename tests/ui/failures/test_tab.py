@@ -20,6 +20,7 @@ from core.evaluate.measures import ALL
 from core.settings import Settings
 from core.version import code_version
 from ui.failures import listing
+from ui.failures.files import Files
 from ui.failures.state import Choice, Drafts, Listed, Request
 from ui.failures.tab import NO_RUNS, Failures
 from ui.search.state import Opened
@@ -162,7 +163,7 @@ def test_a_run_that_is_gone_is_one_sentence(tab, choice, sentence, event):
     stale = replace(listed, choice=gone)
     assert "not stored any more" in sentence(tab.turn_page(stale, event({"to": 1}))[0])
     assert "not stored any more" in sentence(tab.open_case(stale, Drafts(), "", None, event({"i": 0}), "i")[0])
-    for value in (tab.save_list(stale, "csv"), tab.save_case(replace(stale, at=0), None)):
+    for value in (Files(tab).save_list(stale, "csv"), Files(tab).save_case(replace(stale, at=0), None)):
         assert "not stored any more" in json.loads(value)["problem"]
 
 
