@@ -85,6 +85,7 @@ def test_who_is_better_where_and_on_which_queries(demo_server, visit):
     page.locator("#compare-by input").first.click()
     page.keyboard.press("Control+A")
     page.keyboard.type("plane")
+    page.wait_for_function("() => document.querySelectorAll('#compare-by [role=option]').length === 1")
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.querySelector('#compare-means').innerText.includes('by plane')")
     page.keyboard.press("Tab")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -115,14 +115,14 @@ class Compare:
         shown: Sequence[str] | None,
         a: str | None,
         b: str | None,
-        offered: Sequence[str] | None,
+        offered: Mapping[str, list] | None,
         brought: Brought,
         taken: str | None = None,
     ) -> list[object]:
-        """What can be chosen then, and what is shown of it: task, measure, by, shown, A, B, the models ``offered``,
+        """What can be chosen then, and what is shown of it: task, measure, by, shown, A, B, what they ``offered``,
         ``shown_for`` (None where there is nothing), what a brought run can be for, and the fields of `Views`.
 
-        What was chosen stays where it exists; all models are shown again where all of those ``offered`` were shown,
+        What was chosen stays where it exists; all models are shown again where all that were ``offered`` were shown,
         and a run of the name ``taken`` that was brought now is."""
         try:
             given = Choice(label, task, measure, by, tuple(shown or ()), a, b)
@@ -132,7 +132,7 @@ class Compare:
         return [*menus, *self.overview(choice, brought)]
 
     def _menus(
-        self, choice: Choice, offered: Sequence[str] | None, brought: Brought, taken: str | None
+        self, choice: Choice, offered: Mapping[str, list] | None, brought: Brought, taken: str | None
     ) -> tuple[Sequence[object], Choice]:
         """The menus, and what is chosen in them."""
         leagues = self.leagues(choice.label)
@@ -149,24 +149,30 @@ class Compare:
         names = league.names
         order = [one.name for one in league.comparison.macro.standings]
         order += [name for name in names if name not in order]
-        every = set(offered or ()) <= set(choice.shown)
+        before = offered or {}
+        every = set(before.get("models", ())) <= set(choice.shown)
         shown = [name for name in names if every or name in choice.shown or name == taken] or names
         a = choice.a if choice.a in names else order[0]
         others = [name for name in order if name != a]
         b = choice.b if choice.b in others else next(iter(others), None)
         members = leagues.dataset.pool(task).collections
         places = [(EVERYWHERE, WHOLE), *((one.key, one.key) for one in members if len(members) > 1)]
-        menus = [
-            _menu([(TASK_LABELS.get(one, one), one) for one in tasks], task, choice.task),
-            _menu(measures, measure, choice.measure),
-            _menu(groupings, by, choice.by),
-            _menu(names, shown, list(choice.shown)),
-            _menu(names, a, choice.a),
-            _menu(names, b, choice.b),
-            names,
-            choice.label,
-            gr.Dropdown(places, value=WHOLE),
-        ]
+        now = {
+            "tasks": [(TASK_LABELS.get(one, one), one) for one in tasks],
+            "measures": measures,
+            "groupings": groupings,
+            "models": names,
+            "places": places,
+        }
+        given = {
+            "tasks": [(task, choice.task)],
+            "measures": [(measure, choice.measure)],
+            "groupings": [(by, choice.by)],
+            "models": [(shown, list(choice.shown)), (a, choice.a), (b, choice.b)],
+        }
+        menus = [_menu(now[kind], *pair, before.get(kind)) for kind, pairs in given.items() for pair in pairs]
+        where = gr.skip() if places == before.get("places") else gr.Dropdown(places, value=WHOLE)
+        menus += [now, choice.label, where]
         return menus, Choice(choice.label, task, measure, by, tuple(shown), a, b or "")
 
     # What is shown
@@ -300,10 +306,11 @@ class Compare:
         return brought.scored(leagues.dataset.data_id)
 
 
-def _menu(choices: Sequence[object], value: object, given: object) -> object:
-    """A menu with these choices. A value that stays is not sent back: meanwhile the visitor may have chosen again."""
+def _menu(choices: Sequence[object], value: object, given: object, before: Sequence[object] | None) -> object:
+    """A menu with these choices. What stays is not sent back: meanwhile the visitor may have chosen again, or be
+    typing in a menu, which shows all choices anew when it is given any."""
     if value == given:
-        return gr.update(choices=choices)
+        return gr.skip() if choices == before else gr.update(choices=choices)
     return gr.Dropdown(choices, value=value, multiselect=isinstance(value, list))
 
 

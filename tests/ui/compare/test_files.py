@@ -117,12 +117,12 @@ def test_a_run_is_brought_for_this_session_in_public_mode(files, run_of, give, n
     assert (run.name, run.task) == ("topmost", TASK) and nobody.runs == ()
     tab = files.tab
     _, measure, _, _, a, _, offered, *_ = tab.choose(DEMO, TASK, None, None, (), "topmost", None, (), brought)
-    assert offered[-1] == "topmost" and "value" not in a and measure.value == MEASURE
-    seen = tab.overview(choice(a="topmost", shown=tuple(offered)), brought)
+    assert offered["models"][-1] == "topmost" and "value" not in a and measure.value == MEASURE
+    seen = tab.overview(choice(a="topmost", shown=tuple(offered["models"])), brought)
     assert "topmost has the highest macro nDCG@10, 1.000" in seen[0] and "data-outcome" in seen[4]  # B can be opened
-    assert "topmost" not in "".join(tab.overview(choice(shown=tuple(offered)), nobody))
+    assert "topmost" not in "".join(tab.overview(choice(shown=tuple(offered["models"])), nobody))
     assert "1.000" in tab.complement(choice(a="topmost"), brought)
-    again = (DEMO, TASK, MEASURE, "domain", ["bm25"], "medlite", "bm25", ["bm25", "late"], brought)
+    again = (DEMO, TASK, MEASURE, "domain", ["bm25"], "medlite", "bm25", {"models": ["bm25", "late"]}, brought)
     widgets = tab.choose(*again, "topmost")
     assert widgets[3].value == ["bm25", "topmost"] and len(widgets) == MENUS + VIEWS
     assert "value" not in tab.choose(*again)[3], "what nobody asked for is not shown"

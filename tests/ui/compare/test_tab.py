@@ -64,11 +64,11 @@ def test_the_tab_opens_with_the_best_two_of_the_first_task(tab, nobody):
     league = tab.leagues(DEMO).of(TASKS[0], MEASURE)
     best = [one.name for one in league.comparison.macro.standings]
     assert (measure.value, by.value, shown.value) == (MEASURE, "domain", league.names)
-    assert (a.value, b.value) == (best[0], best[1]) and values(a) == values(b) == league.names == offered
+    assert (a.value, b.value) == (best[0], best[1]) and values(a) == values(b) == league.names == offered["models"]
     assert values(by) == tab.leagues(DEMO).groupings(TASKS[0]) and shown_for == DEMO and fresh is True
     members = tab.context.dataset(DEMO).pool(TASKS[0]).collections
     assert values(where) == [WHOLE, *(member.key for member in members)] and where.value == WHOLE
-    chosen = Choice(DEMO, TASKS[0], MEASURE, "domain", tuple(offered), a.value, b.value)
+    chosen = Choice(DEMO, TASKS[0], MEASURE, "domain", tuple(offered["models"]), a.value, b.value)
     assert tuple(menus[MENUS:]) == tab.overview(chosen, nobody)
     *again, fresh = tab.open_tab(DEMO, DEMO, nobody)
     assert all(skipped(value) for value in again) and fresh is False and len(again) == len(menus) == MENUS + VIEWS
@@ -79,22 +79,25 @@ def test_what_was_chosen_stays_where_it_exists(tab, nobody):
         return tab.choose(DEMO, *args, nobody)
 
     _, measure, by, shown, a, b, *_ = choose(
-        "summary", "R@10", "modality", ["late", "bm25"], "late", "bm25", ["late", "bm25", "minilm"]
+        "summary", "R@10", "modality", ["late", "bm25"], "late", "bm25", {"models": ["late", "bm25", "minilm"]}
     )
     assert all(isinstance(menu, dict) and "value" not in menu for menu in (measure, by, a, b))
     assert (
         shown.value == ["bm25", "late"] and measure["choices"][0] == MEASURE and "Judged@10" not in measure["choices"]
     )
     task, measure, by, shown, a, b, offered, *_ = choose(
-        "query_to_image", "nothing", "nothing", ["late"], "late", "bm25", ["late", "bm25", "minilm"]
+        "query_to_image", "nothing", "nothing", ["late"], "late", "bm25", {"models": ["late", "bm25", "minilm"]}
     )
     assert (chosen(task, "query_to_image"), measure.value, by.value) == ("query_to_image", MEASURE, "domain")
-    assert (shown.value, a.value, b.value, offered) == (["medlite"], "medlite", None, ["medlite"])
+    assert (shown.value, a.value, b.value, offered["models"]) == (["medlite"], "medlite", None, ["medlite"])
+    # A menu whose choices stay gets none: whoever types in it is not disturbed.
+    again = choose("query_to_image", MEASURE, "domain", ["medlite"], "medlite", None, offered)
+    assert all(skipped(again[i]) for i in (0, 1, 2, 3, 4, 5, 8))
     # All that was offered was shown: then all are shown again.
     assert len(choose("summary", MEASURE, "domain", ["medlite"], "medlite", None, offered)[3].value) == 7
-    by_task = choose("query_to_image", MEASURE, "task", [], "medlite", None, [])
+    by_task = choose("query_to_image", MEASURE, "task", [], "medlite", None, {})
     assert len(by_task[3].value) == 7, "by task every model stands in some task"
-    assert choose("nowhere", MEASURE, "domain", [], None, None, [])[0].value == TASKS[0]
+    assert choose("nowhere", MEASURE, "domain", [], None, None, {})[0].value == TASKS[0]
 
 
 def test_without_runs_a_sentence_teaches(tmp_path, toy, nobody):
